@@ -1,0 +1,3 @@
+module github.com/tallystick/tallystick
+
+go 1.26.8
