@@ -1,0 +1,45 @@
+# What each target does is what follows its ##; `make` prints it.
+
+# Pinned here and not a tool in go.mod: its modules would become requirements
+# of every application that embeds a package of ours.
+STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
+
+VERSION  = $(shell git describe --tags --always --dirty 2>/dev/null)
+FUZZTIME = 30s
+
+.DEFAULT_GOAL := help
+.PHONY: help run test setup build lint race fuzz faults bench
+
+help:
+	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile | expand -t 16
+
+run: build ## build and start everything on embedded stores
+	exec bin/tallystick serve
+
+test: setup ## run every test (TESTFLAGS=-v: as go test takes them)
+	go test -timeout 12m $(TESTFLAGS) ./...
+
+setup: ## install the servers that the tests start, where missing
+	@scripts/setup
+
+build: ## build bin/tallystick
+	go build -trimpath -ldflags '-X main.version=$(VERSION)' -o bin/tallystick ./cmd/tallystick
+
+lint: ## gofmt, go vet, staticcheck
+	@unformatted=$$(find . -name '*.go' ! -path './.*' ! -name '*.pb.go' ! -name '*.connect.go' -exec gofmt -s -l {} +); \
+		[ -z "$$unformatted" ] || { echo "run gofmt -s -w on: $$unformatted"; exit 1; }
+	go vet ./...
+	go run $(STATICCHECK) ./...
+
+race: ## run every test with the race detector
+	@scripts/setup gcc
+	@$(MAKE) --no-print-directory test TESTFLAGS='-race $(TESTFLAGS)'
+
+fuzz: ## fuzz each target for FUZZTIME (30s)
+	FUZZTIME=$(FUZZTIME) scripts/fuzz
+
+faults: setup ## run the fault tests at full size (up to an hour)
+	TALLYSTICK_FULL=1 go test -run Fault -timeout 60m $(TESTFLAGS) ./...
+
+bench: setup ## run the benchmarks and write bench/RESULTS.md
+	go run ./bench
