@@ -1,0 +1,117 @@
+package realtest
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+)
+
+// A DynaliteServer speaks DynamoDB's API. Any credentials and region will do;
+// requests have to be signed, but nobody looks at the signature.
+//
+// It differs from AWS in what package documentation of [DynamoProxy] repairs,
+// and has no transactions.
+type DynaliteServer struct {
+	*Process
+	URL string
+}
+
+// Dynalite starts a server of the test's own, whose tables live in memory:
+// they are gone after Stop or Kill.
+func Dynalite(t testing.TB) *DynaliteServer {
+	t.Helper()
+	return dynalite(t, false)
+}
+
+// DurableDynalite starts a server of the test's own that keeps its tables in a
+// file: what it answered is still there after Stop, Kill and Start.
+func DurableDynalite(t testing.TB) *DynaliteServer {
+	t.Helper()
+	return dynalite(t, true)
+}
+
+// DynaliteURL returns the URL of a server that all tests of the process share.
+// So each names its tables with something of its own.
+func DynaliteURL(t testing.TB) string {
+	t.Helper()
+	s, err := sharedDynalite()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s.URL
+}
+
+var sharedDynalite = sync.OnceValues(func() (*DynaliteServer, error) { return startDynalite(false) })
+
+func dynalite(t testing.TB, durable bool) *DynaliteServer {
+	t.Helper()
+	s, err := startDynalite(durable)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.bind(t)
+	return s
+}
+
+func startDynalite(durable bool) (*DynaliteServer, error) {
+	c, err := dynaliteCommand()
+	if err != nil {
+		return nil, err
+	}
+	s := &DynaliteServer{}
+	s.Process, err = onFreePort(func(port int) (*Process, error) {
+		s.URL = "http://" + loopback(port)
+		c := c
+		c.Args = append(c.Args, fmt.Sprint(port))
+		if durable {
+			c.Args = append(c.Args, "tables") // in the folder of the process
+		}
+		c.Ready = func() error { return answers(s.URL) }
+		p, err := newProcess(c)
+		if err != nil {
+			return nil, err
+		}
+		return p, p.up()
+	})
+	return s, err
+}
+
+// dynaliteCommand returns the command without a port.
+func dynaliteCommand() (Command, error) {
+	module, err := moduleDir()
+	if err != nil {
+		return Command{}, err
+	}
+	node, err := exec.LookPath("node")
+	if err != nil {
+		return Command{}, missing("node")
+	}
+	modules := filepath.Join(module, ".cache", "dynalite", "node_modules")
+	if _, err := os.Stat(filepath.Join(modules, "dynalite")); err != nil {
+		return Command{}, missing("dynalite")
+	}
+	return Command{
+		Name: "dynalite",
+		Path: node,
+		Args: []string{filepath.Join(module, "internal", "realtest", "dynalite", "serve.js")},
+		Env:  []string{"NODE_PATH=" + modules},
+	}, nil
+}
+
+// answers returns nil when a GET of url is answered with success.
+func answers(url string) error {
+	resp, err := http.Get(url)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return errors.New(resp.Status)
+	}
+	return nil
+}

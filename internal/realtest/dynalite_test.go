@@ -1,0 +1,182 @@
+package realtest_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/tallystick/tallystick/internal/realtest"
+)
+
+func TestDurableDynaliteKeepsItemsWhenKilled(t *testing.T) {
+	s := realtest.DurableDynalite(t)
+	db := client(s.URL)
+	createTable(t, db, "kept")
+	put(t, db, "kept", item("a", 7))
+	s.Kill()
+	if _, err := db.GetItem(t.Context(), getInput("kept", "a")); err == nil {
+		t.Error("a killed server answers")
+	}
+	s.Start()
+	if got := value(t, db, "kept", "a"); got != "7" {
+		t.Errorf("after kill and start: %q, want 7", got)
+	}
+	s.Stop()
+	s.Start()
+	if got := value(t, db, "kept", "a"); got != "7" {
+		t.Errorf("after stop and start: %q, want 7", got)
+	}
+}
+
+func TestDynaliteForgetsItsTablesWhenKilled(t *testing.T) {
+	s := realtest.Dynalite(t)
+	db := client(s.URL)
+	createTable(t, db, "gone")
+	s.Kill()
+	s.Start()
+	createTable(t, db, "gone") // fails if it exists
+}
+
+func TestPausedDynaliteAnswersWhenResumed(t *testing.T) {
+	s := realtest.Dynalite(t)
+	db := client(s.URL)
+	createTable(t, db, "paused")
+	s.Pause()
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if _, err := db.GetItem(ctx, getInput("paused", "a")); err == nil {
+		t.Error("a frozen server answers")
+	}
+	s.Resume()
+	put(t, db, "paused", item("a", 1))
+}
+
+// dynalite as it comes ends when a client goes away in the middle of a request.
+func TestDynaliteSurvivesClientsThatGoAway(t *testing.T) {
+	s := realtest.Dynalite(t)
+	db := client(s.URL)
+	createTable(t, db, "busy")
+	for i := range 200 {
+		for _, sent := range []int{0, 5, len(rawUpdate(0))} {
+			abandon(t, s.URL, rawUpdate(i), sent)
+		}
+	}
+	put(t, db, "busy", item("a", 1))
+}
+
+// rawUpdate is the body of an UpdateItem.
+func rawUpdate(i int) string {
+	return fmt.Sprintf(`{"TableName":"busy","Key":{"name":{"S":"%06d"}},"UpdateExpression":"add n :n","ExpressionAttributeValues":{":n":{"N":"1"}}}`, i)
+}
+
+// abandon sends the header of an UpdateItem and some bytes of its body, and
+// leaves.
+func abandon(t *testing.T, url, body string, sent int) {
+	t.Helper()
+	conn, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	req, _ := http.NewRequest("POST", url, nil)
+	req.Header.Set("X-Amz-Target", "DynamoDB_20120810.UpdateItem")
+	req.Header.Set("Content-Type", "application/x-amz-json-1.0")
+	req.Header.Set("X-Amz-Date", "20200101T000000Z")
+	req.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential=a/b, SignedHeaders=host, Signature=c")
+	var head strings.Builder
+	fmt.Fprintf(&head, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n", len(body))
+	req.Header.Write(&head)
+	if _, err := fmt.Fprintf(conn, "%s\r\n%s", head.String(), body[:sent]); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestSharedDynaliteIsOneServer(t *testing.T) {
+	var urls [4]string
+	var wg sync.WaitGroup
+	for i := range urls {
+		wg.Go(func() { urls[i] = realtest.DynaliteURL(t) })
+	}
+	wg.Wait()
+	for _, url := range urls {
+		if url != urls[0] {
+			t.Errorf("two servers: %v", urls)
+		}
+	}
+}
+
+// client returns a client that tries each request once.
+func client(url string) *dynamodb.Client {
+	return dynamodb.New(dynamodb.Options{
+		BaseEndpoint: aws.String(url),
+		Region:       "us-east-1",
+		Credentials:  credentials.NewStaticCredentialsProvider("key", "secret", ""),
+		Retryer:      aws.NopRetryer{},
+	})
+}
+
+func createTable(t *testing.T, db *dynamodb.Client, table string) {
+	t.Helper()
+	_, err := db.CreateTable(t.Context(), &dynamodb.CreateTableInput{
+		TableName:            &table,
+		BillingMode:          types.BillingModePayPerRequest,
+		AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String("name"), AttributeType: types.ScalarAttributeTypeS}},
+		KeySchema:            []types.KeySchemaElement{{AttributeName: aws.String("name"), KeyType: types.KeyTypeHash}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	waiter := dynamodb.NewTableExistsWaiter(db, func(o *dynamodb.TableExistsWaiterOptions) {
+		o.MinDelay, o.MaxDelay = time.Millisecond, 10*time.Millisecond
+	})
+	if err := waiter.Wait(t.Context(), &dynamodb.DescribeTableInput{TableName: &table}, time.Minute); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// item returns an item with a key and a number.
+func item(name string, n int) map[string]types.AttributeValue {
+	return map[string]types.AttributeValue{
+		"name": &types.AttributeValueMemberS{Value: name},
+		"n":    &types.AttributeValueMemberN{Value: fmt.Sprint(n)},
+	}
+}
+
+func put(t *testing.T, db *dynamodb.Client, table string, item map[string]types.AttributeValue) {
+	t.Helper()
+	if _, err := db.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &table, Item: item}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func getInput(table, name string) *dynamodb.GetItemInput {
+	return &dynamodb.GetItemInput{
+		TableName:      &table,
+		Key:            map[string]types.AttributeValue{"name": &types.AttributeValueMemberS{Value: name}},
+		ConsistentRead: aws.Bool(true),
+	}
+}
+
+// value returns the number of an item, "" without one.
+func value(t *testing.T, db *dynamodb.Client, table, name string) string {
+	t.Helper()
+	out, err := db.GetItem(t.Context(), getInput(table, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, _ := out.Item["n"].(*types.AttributeValueMemberN)
+	if n == nil {
+		return ""
+	}
+	return n.Value
+}
