@@ -10,11 +10,11 @@ import (
 
 // Limits of a definition, checked by [Spec.Define] and [Spec.Apply].
 const (
-	MaxNameBytes  = 255       // of a name, an owner, a label's key and its value
-	MaxLabels     = 16        // labels a sequence may carry
-	MaxBlockSize  = 1_000_000 // values in one block, unless a lease asks for more
-	MaxCacheSize  = 1_000_000 // values a client may hold of one sequence
-	MaxBuffer     = 3600      // seconds
+	MaxNameBytes = 255       // of a name, an owner, a label's key and its value
+	MaxLabels    = 16        // labels a sequence may carry
+	MaxBlockSize = 1_000_000 // values in one block, unless a lease asks for more
+	MaxCacheSize = 1_000_000 // values a client may hold of one sequence
+	MaxBuffer    = 3600      // seconds
 )
 
 // Defaults of a definition's fields that PostgreSQL does not have.

@@ -170,7 +170,7 @@ func (r Record) advance(n int64, floor *int64, nonce string) (Advance, bool) {
 			a.Low = *floor + 1
 		}
 	}
-	return a, a.Low <= a.High && a.Low <= r.Next
+	return a, a.Low <= a.High
 }
 
 // block returns the block that a took, given the record it left.

@@ -1,0 +1,58 @@
+package sequence
+
+import (
+	"math"
+	"time"
+
+	"github.com/tallystick/tallystick/internal/refill"
+)
+
+// serverBuffer is how much consumption a server keeps ahead of its clients. It
+// is also how long it serves a steady load while the store is away.
+const serverBuffer = 60 * time.Second
+
+// blockPolicy returns how a server caches the sequence of r. A full cache is
+// one block of 60 s of consumption, at least block_size and at most max_block,
+// but never over 1 % of what is left of the range, so that a few servers do not
+// empty a small one.
+func blockPolicy(r Record) refill.Policy {
+	d := r.Definition
+	most := int64(min(max(1, r.Remaining()/100), uint64(d.MaxBlock)))
+	return refill.Policy{
+		Buffer: serverBuffer, Periods: 1,
+		Min: min(d.BlockSize, most), Max: most, MinThreshold: d.BlockSize,
+	}
+}
+
+// blockSize returns how many values to take for a server that grants rate
+// values a second, holds some, and has leases waiting for demand more. Those
+// come first; for stock ahead of them it keeps to server_cache_max.
+func blockSize(r Record, rate float64, held, demand int64) int64 {
+	n := blockPolicy(r).Level(rate).Capacity
+	n = min(n, r.Definition.ServerCacheMax-held)
+	return max(1, n, demand)
+}
+
+// clientPolicy returns how a client caches a sequence of definition d: twice
+// what it consumes in its buffer.
+func clientPolicy(c CachePolicy) refill.Policy {
+	return refill.Policy{Buffer: c.Buffer, Periods: 2, Min: c.Min, Max: c.Max, MinThreshold: c.MinThreshold}
+}
+
+// cachePolicy returns what a lease tells the client about caching.
+func cachePolicy(d Definition, rate float64) CachePolicy {
+	c := CachePolicy{
+		Min: d.ClientCacheMin, Max: d.ClientCacheMax, MinThreshold: d.MinThreshold,
+		Buffer: time.Duration(d.BufferSeconds) * time.Second,
+	}
+	c.Suggested = clientPolicy(c).Level(clampRate(rate)).Capacity
+	return c
+}
+
+// clampRate returns a rate somebody else sent, or 0 if it makes no sense.
+func clampRate(rate float64) float64 {
+	if !(rate > 0) || math.IsInf(rate, 1) {
+		return 0
+	}
+	return rate
+}

@@ -1,0 +1,228 @@
+package sequence
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Lease grants values; see [Leaser]. Sequences that need the store are asked
+// for at once, each by one request however many leases wait for it.
+func (s *Service) Lease(ctx context.Context, req LeaseRequest) (LeaseResponse, error) {
+	if e := s.failure.Load(); e != nil {
+		return LeaseResponse{}, e
+	}
+	if n := len(req.Items); n == 0 || n > MaxLeaseItems {
+		return LeaseResponse{}, invalid("items", fmt.Sprintf("ask for 1 to %d sequences at once", MaxLeaseItems), "has %d entries", n)
+	}
+	results := make([]LeaseResult, len(req.Items))
+	entries := make([]*entry, len(req.Items))
+	for i, item := range req.Items {
+		if err := item.validate(); err != nil {
+			results[i] = LeaseResult{Name: item.Name, Err: err}
+			continue
+		}
+		e, err := s.entry(item.Name)
+		if err != nil {
+			return LeaseResponse{}, err
+		}
+		entries[i] = e
+		e.check(item)
+	}
+	waiters := make([]*waiter, len(req.Items))
+	for i, e := range entries {
+		if e != nil {
+			e.awaitCheck(ctx, req.Items[i])
+			results[i], waiters[i] = e.begin(req.Items[i])
+		}
+	}
+	for i, w := range waiters {
+		if w != nil {
+			results[i] = entries[i].await(ctx, w)
+		}
+		if err := results[i].Err; err != nil {
+			s.countRefusal(err.Code)
+		}
+	}
+	return LeaseResponse{Results: results}, nil
+}
+
+func (item LeaseItem) validate() *Error {
+	if err := CheckName(item.Name); err != nil {
+		return asError(err)
+	}
+	if item.Count < 1 || item.Count > MaxLeaseCount {
+		return invalid("count", fmt.Sprintf("ask for 1 to %d values", MaxLeaseCount), "%d is out of range", item.Count)
+	}
+	return nil
+}
+
+// stale reports whether the store is to be asked about the sequence before it
+// is granted from again: something changed there, it was long ago, or the
+// client has seen a newer state. Requires e.mu.
+func (e *entry) stale(item LeaseItem, now time.Time) bool {
+	switch {
+	case e.record.Version == 0 || now.Before(e.retryAt):
+		return false
+	case e.suspect != e.service.suspect.Load():
+		return true
+	}
+	since := now.Sub(e.checked)
+	newer := item.KnownVersion > e.record.Version || item.Floor != nil && item.Floor.Epoch > e.record.Epoch
+	return since > checkInterval || newer && since > retryInterval
+}
+
+// check starts a look at the store if one is due.
+func (e *entry) check(item LeaseItem) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if now := time.Now(); e.stale(item, now) {
+		e.launch(now)
+	}
+}
+
+// awaitCheck waits until that look has ended, but not long: while the store
+// does not answer, what is cached is granted. That delays an alter; it cannot
+// grant a value twice, since what is cached is this server's own.
+func (e *entry) awaitCheck(ctx context.Context, item LeaseItem) {
+	e.mu.Lock()
+	now := time.Now()
+	landed, left := e.landed, checkPatience-now.Sub(e.launched)
+	stale := e.stale(item, now)
+	e.mu.Unlock()
+	if !stale || landed == nil || left <= 0 {
+		return
+	}
+	timer := time.NewTimer(left)
+	defer timer.Stop()
+	select {
+	case <-landed:
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// Return takes back the end of a lease; see [Leaser].
+func (s *Service) Return(_ context.Context, req ReturnRequest) error {
+	if err := CheckName(req.Name); err != nil {
+		return err
+	}
+	if req.From < 0 || req.From > MaxLeaseCount {
+		return invalid("from_position", "send the position of the first value not used", "%d is out of range", req.From)
+	}
+	if req.Count < 0 || req.Count > MaxLeaseCount {
+		return invalid("count", "send how many values are given back", "%d is out of range", req.Count)
+	}
+	if !strings.HasPrefix(req.LeaseID, s.id+"-") {
+		s.burn(BurnedReturn, req.Count)
+		return &Error{Code: CodePrecondition, Field: "lease_id", Message: "the lease was granted by another server process; its values are burned"}
+	}
+	s.mu.Lock()
+	e := s.entries[req.Name]
+	s.mu.Unlock()
+	if e == nil {
+		e = &entry{service: s, name: req.Name} // has granted nothing
+	}
+	return e.takeBack(req)
+}
+
+func (e *entry) takeBack(req ReturnRequest) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	g := e.grants.find(req.LeaseID)
+	switch {
+	case g == nil:
+		e.service.burn(BurnedReturn, req.Count)
+		return &Error{Code: CodePrecondition, Field: "lease_id", Message: "the lease is not known any more; its values are burned"}
+	case g.ended:
+		return nil
+	case req.From > countRuns(g.runs):
+		return invalid("from_position", "send the position of the first value not used", "%d lies beyond the lease", req.From)
+	}
+	g.ended = true
+	runs := suffix(g.runs, req.From)
+	if g.version != e.record.Version || g.epoch != e.record.Epoch {
+		e.service.burn(BurnedAlter, countRuns(runs))
+		return &Error{Code: CodePrecondition, Field: "lease_id", Message: "the sequence was changed since the lease; its values are burned"}
+	}
+	e.service.counts.returned.Add(countRuns(runs))
+	e.restock(runs, g.epoch, g.version)
+	return nil
+}
+
+// giveBack returns the end of the stock to the store, in one write that only
+// succeeds if nobody has moved the counter since this server's newest block.
+func (e *entry) giveBack(ctx context.Context) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	rest := func() { e.service.burn(BurnedLeftOver, e.stock.drop()) }
+	defer rest()
+	if !e.ours || e.broken != nil || e.stock.count == 0 || ctx.Err() != nil {
+		return
+	}
+	tail := e.stock.tail(e.record)
+	if tail.Count == 0 {
+		return
+	}
+	next := e.record
+	next.Next, next.Exhausted = tail.First, false
+	next.Returns++
+	next.Nonce = NewNonce()
+	_, err := e.service.store.Swap(ctx, e.record.Nonce, next)
+	switch CodeOf(err) {
+	case "":
+		e.service.counts.givenBack.Add(tail.Count)
+	case CodeUnknown:
+		e.service.burn(BurnedUnknown, tail.Count)
+	default:
+		e.service.burn(BurnedLeftOver, tail.Count)
+	}
+}
+
+// maxGrants is how many leases of a sequence a server remembers, so that their
+// ends can be returned. Those of older leases are burned.
+const maxGrants = 256
+
+// A grantLog remembers the newest leases of a sequence in the order they were
+// granted. Not safe for concurrent use.
+type grantLog struct {
+	log []grant
+}
+
+// A grant is a lease as the server remembers it.
+type grant struct {
+	id      string
+	epoch   uint64
+	version uint32
+	ended   bool // returned, or never sent
+	runs    []Run
+}
+
+func (l *grantLog) add(r LeaseResult) {
+	if len(l.log) >= maxGrants {
+		l.log = append(l.log[:0], l.log[maxGrants/4:]...)
+	}
+	l.log = append(l.log, grant{id: r.LeaseID, epoch: r.Epoch, version: r.Version, runs: r.Runs})
+}
+
+func (l *grantLog) find(id string) *grant {
+	for i := len(l.log) - 1; i >= 0; i-- {
+		if l.log[i].id == id {
+			return &l.log[i]
+		}
+	}
+	return nil
+}
+
+func (l *grantLog) end(id string) {
+	if g := l.find(id); g != nil {
+		g.ended = true
+	}
+}
+
+// leaseID returns a new lease id, which begins with the server's.
+func (s *Service) leaseID() string {
+	return s.id + "-" + strconv.FormatInt(s.serial.Add(1), 36)
+}
