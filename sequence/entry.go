@@ -96,7 +96,11 @@ func (e *entry) await(ctx context.Context, w *waiter) LeaseResult {
 
 // grant leases values of the stock. Requires e.mu.
 func (e *entry) grant(item LeaseItem, now time.Time) (LeaseResult, bool) {
-	runs, epoch, burned := e.stock.take(item.Count, item.Floor)
+	floor := item.Floor
+	if floor != nil && floor.Epoch > e.record.Epoch {
+		floor = nil // of an epoch that never was, or that this server cannot see yet
+	}
+	runs, epoch, burned := e.stock.take(item.Count, floor)
 	e.service.burn(BurnedLeftOver, burned)
 	if runs == nil {
 		return LeaseResult{}, false

@@ -44,7 +44,8 @@ type LeaseItem struct {
 
 // A Floor is the last value a client holds of one epoch. The server grants
 // only values beyond it, so that values rise within one client whichever
-// servers it talks to. A floor of another epoch is ignored.
+// servers it talks to, and none of an older epoch. A floor of an epoch before
+// the sequence's own, or that never was, is ignored.
 type Floor struct {
 	Epoch uint64
 	Last  int64

@@ -66,9 +66,10 @@ func (s *stock) join(i int) {
 }
 
 // take removes up to n values of one epoch that lie beyond floor and returns
-// them in order; none if there are none. A floor that falls into a run leaves
-// what is not beyond it for others, which may drop the oldest run: burned
-// counts its values.
+// them in order; none if there are none. Values of an epoch before that of the
+// floor do not lie beyond it, those of a later one do. A floor that falls into
+// a run leaves what is not beyond it for others, which may drop the oldest run:
+// burned counts its values.
 func (s *stock) take(n int64, floor *Floor) (runs []Run, epoch uint64, burned int64) {
 	for i := 0; i < len(s.pieces) && n > 0; {
 		p := s.pieces[i]
@@ -76,7 +77,11 @@ func (s *stock) take(n int64, floor *Floor) (runs []Run, epoch uint64, burned in
 			break
 		}
 		skipped := int64(0)
-		if floor != nil && floor.Epoch == p.epoch {
+		switch {
+		case floor == nil:
+		case p.epoch < floor.Epoch:
+			skipped = p.Count
+		case p.epoch == floor.Epoch:
 			skipped = p.upTo(floor.Last)
 		}
 		if skipped == p.Count {
