@@ -2,6 +2,7 @@ package realtest_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -101,6 +102,101 @@ func abandon(t *testing.T, url, body string, sent int) {
 	}
 }
 
+func TestDynaliteReturnsTheItemThatFailedTheCondition(t *testing.T) {
+	db := client(realtest.DynaliteURL(t))
+	createTable(t, db, "olditem")
+	put(t, db, "olditem", item("a", 7))
+	key, condition, all := item("a", 0), aws.String("n = :n"), types.ReturnValuesOnConditionCheckFailureAllOld
+	delete(key, "n")
+	eight := map[string]types.AttributeValue{":n": &types.AttributeValueMemberN{Value: "8"}}
+	for name, write := range map[string]func(types.ReturnValuesOnConditionCheckFailure) error{
+		"PutItem": func(r types.ReturnValuesOnConditionCheckFailure) error {
+			_, err := db.PutItem(t.Context(), &dynamodb.PutItemInput{
+				TableName: aws.String("olditem"), Item: item("a", 9), ConditionExpression: condition,
+				ExpressionAttributeValues: eight, ReturnValuesOnConditionCheckFailure: r,
+			})
+			return err
+		},
+		"UpdateItem": func(r types.ReturnValuesOnConditionCheckFailure) error {
+			_, err := db.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{
+				TableName: aws.String("olditem"), Key: key, ConditionExpression: condition, UpdateExpression: aws.String("add n :n"),
+				ExpressionAttributeValues: eight, ReturnValuesOnConditionCheckFailure: r,
+			})
+			return err
+		},
+		"DeleteItem": func(r types.ReturnValuesOnConditionCheckFailure) error {
+			_, err := db.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{
+				TableName: aws.String("olditem"), Key: key, ConditionExpression: condition,
+				ExpressionAttributeValues: eight, ReturnValuesOnConditionCheckFailure: r,
+			})
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if old := failedCondition(t, write(all)).Item; number(old) != "7" {
+				t.Errorf("asked for the old item, got %v", old)
+			}
+			if old := failedCondition(t, write("")).Item; old != nil {
+				t.Errorf("did not ask for the old item, got %v", old)
+			}
+		})
+	}
+}
+
+func TestDynaliteReturnsNoOldItemWhereThereIsNone(t *testing.T) {
+	db := client(realtest.DynaliteURL(t))
+	createTable(t, db, "noitem")
+	_, err := db.PutItem(t.Context(), &dynamodb.PutItemInput{
+		TableName: aws.String("noitem"), Item: item("a", 1), ConditionExpression: aws.String("attribute_exists(n)"),
+		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+	})
+	if old := failedCondition(t, err).Item; old != nil {
+		t.Errorf("got %v", old)
+	}
+}
+
+// failedCondition returns err as what it has to be.
+func failedCondition(t *testing.T, err error) *types.ConditionalCheckFailedException {
+	t.Helper()
+	failed, ok := errors.AsType[*types.ConditionalCheckFailedException](err)
+	if !ok {
+		t.Fatalf("want a failed condition, got %v", err)
+	}
+	return failed
+}
+
+// number returns the number of an item, "" without one.
+func number(item map[string]types.AttributeValue) string {
+	n, _ := item["n"].(*types.AttributeValueMemberN)
+	if n == nil {
+		return ""
+	}
+	return n.Value
+}
+
+// Sequences are listed by scans that follow the keys.
+func TestDynaliteScansPageByPage(t *testing.T) {
+	db := client(realtest.DynaliteURL(t))
+	createTable(t, db, "paged")
+	for i := range 25 {
+		put(t, db, "paged", item(fmt.Sprint(i), i))
+	}
+	seen := map[string]bool{}
+	pages := dynamodb.NewScanPaginator(db, &dynamodb.ScanInput{TableName: aws.String("paged"), Limit: aws.Int32(10)})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, item := range page.Items {
+			seen[number(item)] = true
+		}
+	}
+	if len(seen) != 25 {
+		t.Errorf("%d of 25 items: %v", len(seen), seen)
+	}
+}
+
 func TestSharedDynaliteIsOneServer(t *testing.T) {
 	var urls [4]string
 	var wg sync.WaitGroup
@@ -174,9 +270,5 @@ func value(t *testing.T, db *dynamodb.Client, table, name string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n, _ := out.Item["n"].(*types.AttributeValueMemberN)
-	if n == nil {
-		return ""
-	}
-	return n.Value
+	return number(out.Item)
 }

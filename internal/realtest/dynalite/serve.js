@@ -1,6 +1,20 @@
 // Serves DynamoDB's API: node serve.js PORT [FOLDER]. Without a folder the
 // tables live in memory.
 const dynalite = require('dynalite')
+const db = require('dynalite/db')
+
+// AWS hands out the item that a condition did not hold for. dynalite checks
+// conditions under the item's lock, so this is that very item.
+for (const operation of ['putItem', 'updateItem', 'deleteItem']) {
+  const { types } = require('dynalite/validations/' + operation)
+  types.ReturnValuesOnConditionCheckFailure = { type: 'String', enum: ['ALL_OLD', 'NONE'] }
+}
+const { checkConditional } = db
+db.checkConditional = (request, item) => {
+  const err = checkConditional(request, item)
+  if (err && item && request.ReturnValuesOnConditionCheckFailure === 'ALL_OLD') err.body.Item = item
+  return err
+}
 
 const [port, path] = process.argv.slice(2)
 const server = dynalite({ path, createTableMs: 0, deleteTableMs: 0, updateTableMs: 0 })
