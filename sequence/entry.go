@@ -36,8 +36,9 @@ type entry struct {
 
 // A waiter is a lease that waits for the store.
 type waiter struct {
-	item LeaseItem
-	done chan LeaseResult // has room for the one result
+	item  LeaseItem
+	asked bool             // a block was sized for it
+	done  chan LeaseResult // has room for the one result
 }
 
 // cached returns how many values the stock has.
@@ -206,6 +207,7 @@ func (e *entry) need() want {
 	var demand int64
 	for _, w := range e.waiting {
 		demand = min(demand+w.item.Count, MaxLeaseCount)
+		w.asked = true
 	}
 	now := time.Now()
 	if demand == 0 && !e.due(now) {
@@ -264,6 +266,9 @@ func (e *entry) settle(err error, block Block, now time.Time) {
 		e.service.counts.refills.Add(1)
 	}
 	e.waiting = slices.DeleteFunc(e.waiting, func(w *waiter) bool {
+		if err == nil && !w.asked && w.item.Count > e.stock.count {
+			return false // came after this block was sized: the next one serves it whole
+		}
 		r, ok := e.grant(w.item, now)
 		if ok {
 			w.done <- r
