@@ -22,6 +22,7 @@ type entry struct {
 	record  Record // the newest seen; Version 0: none yet
 	ours    bool   // record is as this server's newest allocation left it
 	broken  *Error // the store contradicted itself: nothing is granted any more
+	gone    bool   // there is no such sequence; a new entry takes over if there is one again
 	stock   stock
 	window  refill.Window // values granted
 	grants  grantLog
@@ -37,6 +38,7 @@ type entry struct {
 // A waiter is a lease that waits for the store.
 type waiter struct {
 	item  LeaseItem
+	entry *entry
 	asked bool             // a block was sized for it
 	done  chan LeaseResult // has room for the one result
 }
@@ -48,34 +50,40 @@ func (e *entry) cached() int64 {
 	return e.stock.count
 }
 
-// begin serves item from the stock, or queues it and returns the waiter.
-func (e *entry) begin(item LeaseItem) (LeaseResult, *waiter) {
+// begin serves item from the stock and returns nil, or queues it and returns
+// the waiter. It does neither and reports false when e is not the cache of the
+// sequence any more.
+func (e *entry) begin(item LeaseItem) (LeaseResult, *waiter, bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if e.gone {
+		return LeaseResult{}, nil, false
+	}
 	if e.broken != nil {
-		return LeaseResult{Name: item.Name, Err: e.broken}, nil
+		return LeaseResult{Name: item.Name, Err: e.broken}, nil, true
 	}
 	now := time.Now()
 	if r, ok := e.grant(item, now); ok {
 		if e.due(now) && now.After(e.retryAt) {
 			e.launch(now)
 		}
-		return r, nil
+		return r, nil, true
 	}
 	if len(e.waiting) >= maxWaiting {
 		return LeaseResult{Name: item.Name, Err: &Error{Code: CodeUnavailable, Field: "name", RetryAfter: retryAfter,
-			Message: fmt.Sprintf("%d leases of sequence %q wait for the store already", maxWaiting, e.name)}}, nil
+			Message: fmt.Sprintf("%d leases of sequence %q wait for the store already", maxWaiting, e.name)}}, nil, true
 	}
 	e.service.counts.misses.Add(1)
-	w := &waiter{item: item, done: make(chan LeaseResult, 1)}
+	w := &waiter{item: item, entry: e, done: make(chan LeaseResult, 1)}
 	e.waiting = append(e.waiting, w)
 	e.launch(now)
-	return LeaseResult{}, w
+	return LeaseResult{}, w, true
 }
 
 // await returns what w gets. When ctx ends first, what it was granted in the
 // same moment goes back into the stock.
-func (e *entry) await(ctx context.Context, w *waiter) LeaseResult {
+func (w *waiter) await(ctx context.Context) LeaseResult {
+	e := w.entry
 	select {
 	case r := <-w.done:
 		return r
@@ -294,13 +302,18 @@ func (e *entry) refuse(err error) {
 	if err == nil {
 		return
 	}
+	reason := asError(err)
+	switch reason.Code {
+	case CodeNotFound:
+		reason, e.gone = notFound(e.name), true
+		e.service.forget(e)
+	case CodeUnknown: // nothing was granted, so asking again is safe
+		reason = &Error{Code: CodeUnavailable, Message: "the store did not answer", RetryAfter: retryAfter, Err: err}
+	}
 	for _, w := range e.waiting {
-		w.done <- LeaseResult{Name: e.name, Err: asError(err)}
+		w.done <- LeaseResult{Name: e.name, Err: reason}
 	}
 	e.waiting = nil
-	if errors.Is(err, ErrNotFound) {
-		e.service.forget(e)
-	}
 }
 
 // definite reports whether err is the store's own answer about the sequence,

@@ -18,35 +18,44 @@ func (s *Service) Lease(ctx context.Context, req LeaseRequest) (LeaseResponse, e
 		return LeaseResponse{}, invalid("items", fmt.Sprintf("ask for 1 to %d sequences at once", MaxLeaseItems), "has %d entries", n)
 	}
 	results := make([]LeaseResult, len(req.Items))
-	entries := make([]*entry, len(req.Items))
 	for i, item := range req.Items {
 		if err := item.validate(); err != nil {
 			results[i] = LeaseResult{Name: item.Name, Err: err}
-			continue
-		}
-		e, err := s.entry(item.Name)
-		if err != nil {
+		} else if e, err := s.entry(item.Name); err != nil {
 			return LeaseResponse{}, err
+		} else {
+			e.check(item)
 		}
-		entries[i] = e
-		e.check(item)
 	}
 	waiters := make([]*waiter, len(req.Items))
-	for i, e := range entries {
-		if e != nil {
-			e.awaitCheck(ctx, req.Items[i])
-			results[i], waiters[i] = e.begin(req.Items[i])
+	for i, item := range req.Items {
+		if results[i].Err == nil {
+			results[i], waiters[i] = s.begin(ctx, item)
 		}
 	}
 	for i, w := range waiters {
 		if w != nil {
-			results[i] = entries[i].await(ctx, w)
+			results[i] = w.await(ctx)
 		}
 		if err := results[i].Err; err != nil {
 			s.countRefusal(err.Code)
 		}
 	}
 	return LeaseResponse{Results: results}, nil
+}
+
+// begin serves item from the cache, or returns a waiter for it.
+func (s *Service) begin(ctx context.Context, item LeaseItem) (LeaseResult, *waiter) {
+	for {
+		e, err := s.entry(item.Name)
+		if err != nil {
+			return LeaseResult{Name: item.Name, Err: asError(err)}, nil
+		}
+		e.awaitCheck(ctx, item)
+		if r, w, ok := e.begin(item); ok {
+			return r, w
+		}
+	}
 }
 
 func (item LeaseItem) validate() *Error {
