@@ -1,0 +1,175 @@
+package seqrpc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http/httptrace"
+	"net/url"
+	"sync/atomic"
+	"time"
+
+	"connectrpc.com/connect"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/tallystick/tallystick/sequence"
+	"github.com/tallystick/tallystick/sequence/seqrpc/sequencev1"
+)
+
+// A target is one server, or what stands before several.
+type target struct {
+	url string
+	rpc sequencev1.SequenceServiceClient
+}
+
+// An effect says whether a call that was sent and not answered may be made
+// again.
+type effect bool
+
+const (
+	repeatable effect = true  // a read, or a lease: a lost one is burned
+	once       effect = false // it may have happened
+)
+
+// call makes one call at the servers in turn.
+func call[Req, Res any](ctx context.Context, c *Client, e effect, req *Req,
+	rpc func(sequencev1.SequenceServiceClient, context.Context, *Req) (*Res, error),
+) (res *Res, err error) {
+	err = c.inTurn(ctx, e, func(ctx context.Context, t *target) (err error) {
+		res, err = rpc(t.rpc, ctx, req)
+		return encodable(req, err)
+	})
+	return res, err
+}
+
+// encodable returns err, or, where it is message that cannot be encoded, that.
+func encodable(message any, err error) error {
+	if err == nil || connect.CodeOf(err) != connect.CodeInternal {
+		return err
+	}
+	m, ok := message.(proto.Message)
+	if !ok {
+		return err
+	}
+	if _, bad := proto.Marshal(m); bad != nil {
+		return &sequence.Error{Code: sequence.CodeInvalid, Message: "the request cannot be encoded", Err: bad, Remedy: "send text as UTF-8"}
+	}
+	return err
+}
+
+// inTurn calls try with one target after the other, beginning with the
+// preferred one, until one does not fail with [sequence.ErrUnavailable].
+func (c *Client) inTurn(ctx context.Context, e effect, try func(context.Context, *target) error) error {
+	ctx, cancel := c.deadline(ctx)
+	defer cancel()
+	first := int(c.preferred.Load())
+	var err error
+	for i := range c.targets {
+		at := (first + i) % len(c.targets)
+		err = c.attempt(ctx, c.targets[at], len(c.targets)-i, e, try)
+		if !errors.Is(err, sequence.ErrUnavailable) {
+			c.preferred.Store(int64(at))
+			return err
+		}
+		if ctx.Err() != nil {
+			return err
+		}
+	}
+	return err
+}
+
+// attempt calls try with t, in a fair share of the time when there are others
+// to try after it.
+func (c *Client) attempt(ctx context.Context, t *target, left int, e effect, try func(context.Context, *target) error) error {
+	if deadline, ok := ctx.Deadline(); ok && left > 1 && e == repeatable {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, min(c.timeout, time.Until(deadline)/time.Duration(left)))
+		defer cancel()
+	}
+	return t.attempt(ctx, e, try)
+}
+
+// deadline returns ctx with a deadline.
+func (c *Client) deadline(ctx context.Context) (context.Context, context.CancelFunc) {
+	if _, ok := ctx.Deadline(); ok {
+		return ctx, func() {}
+	}
+	return context.WithTimeout(ctx, c.timeout)
+}
+
+// attempt calls try with t and returns its error in the domain's terms.
+func (t *target) attempt(ctx context.Context, e effect, try func(context.Context, *target) error) error {
+	var sent atomic.Bool // from the moment there was a connection to send on: later hooks may come after the answer
+	traced := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { sent.Store(true) }})
+	err := try(traced, t)
+	if err == nil {
+		return nil
+	}
+	failure, ok := errors.AsType[*connect.Error](err)
+	if !ok {
+		return err
+	}
+	if e, ok := detail(failure); ok {
+		return e
+	}
+	if refusal := t.refusal(failure); refusal != nil {
+		return refusal
+	}
+	return t.silence(ctx, failure, sent.Load(), e)
+}
+
+// refusal returns the error of an answer that has no detail, because
+// something before the handler gave it; nil if it does not say that nothing
+// was done.
+func (t *target) refusal(failure *connect.Error) *sequence.Error {
+	e := &sequence.Error{Message: t.url + ": " + failure.Message()}
+	switch failure.Code() {
+	case connect.CodeUnauthenticated:
+		e.Code, e.Remedy = CodeUnauthenticated, "give a valid token"
+	case connect.CodePermissionDenied:
+		e.Code, e.Remedy = CodePermissionDenied, "give a token of the scope that this needs"
+	case connect.CodeInvalidArgument, connect.CodeResourceExhausted, connect.CodeOutOfRange:
+		e.Code = sequence.CodeInvalid
+	case connect.CodeUnimplemented, connect.CodeNotFound:
+		e.Code = sequence.CodePrecondition
+		e.Message, e.Remedy = t.url+" does not serve sequences", "check the URL"
+	default:
+		return nil
+	}
+	return e
+}
+
+// silence returns the error of a call that got no answer.
+func (t *target) silence(ctx context.Context, failure *connect.Error, sent bool, e effect) error {
+	cause := plainCause(ctx, failure)
+	switch {
+	case !sent:
+		return &sequence.Error{Code: sequence.CodeUnavailable, Message: "cannot reach " + t.url, Err: cause,
+			Remedy: "check that the server runs and the URL is right"}
+	case e == repeatable:
+		return &sequence.Error{Code: sequence.CodeUnavailable, Message: "no answer from " + t.url, Err: cause, Remedy: "try again"}
+	}
+	return &sequence.Error{Code: sequence.CodeUnknown, Message: "no answer from " + t.url, Err: cause,
+		Remedy: "it may have happened: look before trying again"}
+}
+
+// plainCause returns why a call got no answer, without the layers that say
+// only that it was one.
+func plainCause(ctx context.Context, failure *connect.Error) error {
+	switch err := ctx.Err(); {
+	case err != nil:
+		return err
+	case failure.Code() == connect.CodeDeadlineExceeded:
+		return context.DeadlineExceeded
+	case failure.Code() == connect.CodeCanceled:
+		return context.Canceled
+	}
+	err := failure.Unwrap()
+	if u, ok := errors.AsType[*url.Error](err); ok {
+		err = u.Err
+	}
+	if connect.IsWireError(failure) {
+		return fmt.Errorf("it answered %q", failure.Message())
+	}
+	return err
+}
