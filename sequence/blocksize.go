@@ -11,26 +11,36 @@ import (
 // is also how long it serves a steady load while the store is away.
 const serverBuffer = 60 * time.Second
 
-// blockPolicy returns how a server caches the sequence of r. A full cache is
-// one block of 60 s of consumption, at least block_size and at most max_block,
-// but never over 1 % of what is left of the range, so that a few servers do not
-// empty a small one.
-func blockPolicy(r Record) refill.Policy {
+// blockPolicy returns how a server caches the sequence of r, of which it has
+// granted lately values in the last minute. A full cache is one block of 60 s
+// of consumption, at least block_size and at most max_block. It never is more
+// than was granted in the last minute, so that a burst, or a server that lives
+// for seconds, burns about as much as it was good for; nor over 1 % of what is
+// left of the range, so that a few servers do not empty a small one.
+func blockPolicy(r Record, lately int64) refill.Policy {
 	d := r.Definition
-	most := int64(min(max(1, r.Remaining()/100), uint64(d.MaxBlock)))
+	most := min(d.MaxBlock, max(d.BlockSize, lately))
+	most = int64(min(max(1, r.Remaining()/100), uint64(most)))
 	return refill.Policy{
 		Buffer: serverBuffer, Periods: 1,
 		Min: min(d.BlockSize, most), Max: most, MinThreshold: d.BlockSize,
 	}
 }
 
-// blockSize returns how many values to take for a server that grants rate
-// values a second, holds some, and has leases waiting for demand more. Those
-// come first; for stock ahead of them it keeps to server_cache_max.
-func blockSize(r Record, rate float64, held, demand int64) int64 {
-	n := blockPolicy(r).Level(rate).Capacity
-	n = min(n, r.Definition.ServerCacheMax-held)
-	return max(1, n, demand)
+// A demand is what a block is sized for.
+type demand struct {
+	rate    float64 // values a second granted
+	lately  int64   // values granted in the last minute
+	held    int64   // values in stock
+	waiting int64   // values of leases that wait
+}
+
+// blockSize returns how many values of r to take. Leases that wait come first;
+// for stock ahead of them it keeps to server_cache_max.
+func (d demand) blockSize(r Record) int64 {
+	n := blockPolicy(r, d.lately).Level(d.rate).Capacity
+	n = min(n, r.Definition.ServerCacheMax-d.held)
+	return max(1, n, d.waiting)
 }
 
 // clientPolicy returns how a client caches a sequence of definition d: twice

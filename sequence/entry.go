@@ -152,7 +152,7 @@ func (e *entry) due(now time.Time) bool {
 	if e.record.State != StateOpen || e.record.Exhausted && !e.record.Definition.Cycle {
 		return false
 	}
-	level := blockPolicy(e.record).Level(e.window.Rate(now))
+	level := blockPolicy(e.record, e.window.Total(now)).Level(e.window.Rate(now))
 	return e.stock.count < level.Threshold && e.stock.count < e.record.Definition.ServerCacheMax
 }
 
@@ -212,23 +212,19 @@ func (e *entry) leg(ctx context.Context) (again bool) {
 // if none does, the stock. Its size is nil when only the record is to be read.
 // Requires e.mu.
 func (e *entry) need() want {
-	var demand int64
+	now := time.Now()
+	d := demand{rate: e.window.Rate(now), lately: e.window.Total(now), held: e.stock.count}
 	for _, w := range e.waiting {
-		demand = min(demand+w.item.Count, MaxLeaseCount)
+		d.waiting = min(d.waiting+w.item.Count, MaxLeaseCount)
 		w.asked = true
 	}
-	now := time.Now()
-	if demand == 0 && !e.due(now) {
-		return want{}
+	switch {
+	case len(e.waiting) > 0:
+		return want{size: d.blockSize, floor: e.waiting[0].item.Floor}
+	case e.due(now):
+		return want{size: d.blockSize}
 	}
-	rate, held := e.window.Rate(now), e.stock.count
-	w := want{}
-	if demand > 0 {
-		head := e.waiting[0].item
-		rate, w.floor = max(rate, clampRate(head.RateHint)), head.Floor
-	}
-	w.size = func(r Record) int64 { return blockSize(r, rate, held, demand) }
-	return w
+	return want{}
 }
 
 // adopt takes over what the store said: r is the newest record, block was

@@ -69,20 +69,30 @@ func (w *Window) Rate(now time.Time) float64 {
 // is less, but at least a second.
 func (w *Window) Mean(now time.Time) float64 { return w.mean(now, buckets) }
 
+// Total returns how many values were consumed in the last [Span].
+func (w *Window) Total(now time.Time) int64 {
+	total, _ := w.sum(now, buckets)
+	return int64(total + 0.5)
+}
+
 // mean returns the mean of the newest n buckets, the current one included.
 func (w *Window) mean(now time.Time, n int64) float64 {
+	total, covered := w.sum(now, n)
+	return total / max(1, covered.Seconds())
+}
+
+// sum returns what the newest n buckets hold and how much time they cover.
+func (w *Window) sum(now time.Time, n int64) (total float64, covered time.Duration) {
 	if w.origin.IsZero() {
-		return 0
+		return 0, 0
 	}
 	newest := w.second(now)
 	oldest := max(0, newest-n+1)
-	var sum float64
 	// Buckets older than a full ring before the last Add hold nothing newer.
 	for k := max(oldest, w.second(w.last)-buckets+1); k <= min(newest, w.second(w.last)); k++ {
-		sum += float64(w.counts[k%buckets])
+		total += float64(w.counts[k%buckets])
 	}
-	covered := now.Sub(w.origin.Add(time.Duration(oldest) * time.Second))
-	return sum / max(1, covered.Seconds())
+	return total, now.Sub(w.origin.Add(time.Duration(oldest) * time.Second))
 }
 
 // forget empties the buckets that begin after the last Add, up to now's.
