@@ -1,0 +1,143 @@
+// Package settings gives a command's flags the values of a configuration file
+// and of the environment. One rule names a setting everywhere: the flag
+// --dynamodb-table is dynamodb-table in the file and TALLYSTICK_DYNAMODB_TABLE
+// in the environment. What is said on the command line counts most, then the
+// environment, then the file, then the default.
+package settings
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	yamlparser "github.com/knadh/koanf/parsers/yaml"
+	"github.com/knadh/koanf/providers/env/v2"
+	"github.com/knadh/koanf/providers/rawbytes"
+	"github.com/knadh/koanf/v2"
+	"github.com/spf13/pflag"
+	"go.yaml.in/yaml/v3"
+)
+
+// Prefix begins the name of every environment variable.
+const Prefix = "TALLYSTICK_"
+
+// EnvName returns the environment variable of a flag.
+func EnvName(flag string) string {
+	return Prefix + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
+}
+
+// Apply sets every flag that the command line did not from environ and then
+// from the YAML file at path ("": none). A key of the file that is not in keys
+// is an error naming its line; variables that no flag knows are not, because
+// other commands know them.
+func Apply(flags *pflag.FlagSet, keys []string, path string, environ []string) error {
+	file, err := loadFile(path, keys)
+	if err != nil {
+		return err
+	}
+	variables := loadEnv(flags, environ)
+	var wrong error
+	flags.VisitAll(func(f *pflag.Flag) {
+		switch {
+		case f.Changed || wrong != nil:
+		case variables.Exists(f.Name):
+			wrong = set(flags, f, variables, EnvName(f.Name))
+		case file.Exists(f.Name):
+			wrong = set(flags, f, file, path+": "+f.Name)
+		}
+	})
+	return wrong
+}
+
+// set gives f the value that values has of it.
+func set(flags *pflag.FlagSet, f *pflag.Flag, values *koanf.Koanf, source string) error {
+	text := values.String(f.Name)
+	if list, ok := values.Get(f.Name).([]any); ok {
+		text = strings.Trim(strings.Join(values.Strings(f.Name), ","), ",")
+		if len(list) == 0 {
+			return nil
+		}
+	}
+	if err := flags.Set(f.Name, text); err != nil {
+		// The flag's own words, without naming the flag.
+		return fmt.Errorf("%s: %w", source, unwrapAll(err))
+	}
+	return nil
+}
+
+func unwrapAll(err error) error {
+	for {
+		inner := errors.Unwrap(err)
+		if inner == nil {
+			return err
+		}
+		err = inner
+	}
+}
+
+func loadEnv(flags *pflag.FlagSet, environ []string) *koanf.Koanf {
+	k := koanf.New("/")
+	names := make(map[string]string)
+	flags.VisitAll(func(f *pflag.Flag) { names[EnvName(f.Name)] = f.Name })
+	// Neither can fail: the variables are in memory and the keys are flat.
+	_ = k.Load(env.Provider("/", env.Opt{
+		Prefix:        Prefix,
+		EnvironFunc:   func() []string { return environ },
+		TransformFunc: func(name, value string) (string, any) { return names[name], value },
+	}), nil)
+	return k
+}
+
+func loadFile(path string, keys []string) (*koanf.Koanf, error) {
+	k := koanf.New("/")
+	if path == "" {
+		return k, nil
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("configuration file: %w", err)
+	}
+	if err := checkKeys(b, keys); err != nil {
+		return nil, fmt.Errorf("configuration file %s: %w", path, err)
+	}
+	if err := k.Load(rawbytes.Provider(b), yamlparser.Parser()); err != nil {
+		return nil, fmt.Errorf("configuration file %s: %w", path, err)
+	}
+	return k, nil
+}
+
+// checkKeys looks for keys nobody knows, with the lines they are on.
+func checkKeys(b []byte, keys []string) error {
+	if len(bytes.TrimSpace(b)) == 0 {
+		return nil
+	}
+	var doc yaml.Node
+	if err := yaml.Unmarshal(b, &doc); err != nil {
+		return oneLine(err)
+	}
+	if len(doc.Content) == 0 {
+		return nil // comments only
+	}
+	root := doc.Content[0]
+	if root.Kind != yaml.MappingNode {
+		return fmt.Errorf("line %d: write settings as NAME: VALUE", root.Line)
+	}
+	for i := 0; i < len(root.Content); i += 2 {
+		key, value := root.Content[i], root.Content[i+1]
+		switch {
+		case !slices.Contains(keys, key.Value):
+			return fmt.Errorf("line %d: unknown setting %q; known are %s", key.Line, key.Value, strings.Join(keys, ", "))
+		case value.Kind == yaml.MappingNode:
+			return fmt.Errorf("line %d: %s takes a value, not settings of its own", value.Line, key.Value)
+		}
+	}
+	return nil
+}
+
+func oneLine(err error) error {
+	text := strings.TrimPrefix(err.Error(), "yaml: ")
+	return errors.New(strings.Join(strings.Fields(text), " "))
+}
