@@ -29,7 +29,7 @@ func (p Policy) Level(rate float64) Level {
 	if least == 0 {
 		least = capacity / 5
 	}
-	most := capacity - (capacity+4)/5
+	most := capacity/5*4 + capacity%5*4/5
 	return Level{Capacity: capacity, Threshold: min(max(least, clamp(ahead, 0, most)), most)}
 }
 

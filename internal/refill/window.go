@@ -43,12 +43,14 @@ func (w *Window) Add(now time.Time, n int64) {
 		return
 	}
 	perSecond := float64(n) / elapsed.Seconds()
-	if elapsed > Span {
-		from = now.Add(-Span + time.Second)
+	// What was consumed before the oldest bucket is forgotten already; its place
+	// in the ring is that of the newest.
+	if oldest := w.begin(w.second(now) - buckets + 1); from.Before(oldest) {
+		from = oldest
 	}
 	for from.Before(now) {
 		k := w.second(from)
-		end := w.origin.Add(time.Duration(k+1) * time.Second)
+		end := w.begin(k + 1)
 		if end.After(now) {
 			end = now
 		}
@@ -92,7 +94,7 @@ func (w *Window) sum(now time.Time, n int64) (total float64, covered time.Durati
 	for k := max(oldest, w.second(w.last)-buckets+1); k <= min(newest, w.second(w.last)); k++ {
 		total += float64(w.counts[k%buckets])
 	}
-	return total, now.Sub(w.origin.Add(time.Duration(oldest) * time.Second))
+	return total, now.Sub(w.begin(oldest))
 }
 
 // forget empties the buckets that begin after the last Add, up to now's.
@@ -105,3 +107,6 @@ func (w *Window) forget(now time.Time) {
 
 // second returns the number of the bucket that t falls into.
 func (w *Window) second(t time.Time) int64 { return int64(t.Sub(w.origin) / time.Second) }
+
+// begin returns when bucket k begins.
+func (w *Window) begin(k int64) time.Time { return w.origin.Add(time.Duration(k) * time.Second) }
