@@ -112,15 +112,31 @@ func (r Record) deleted(nonce string) Record {
 	return r
 }
 
-// skipped returns r with its counter moved n values on: what is needed when
-// the store may have lost the newest of its writes.
+// skipped returns r with its counter moved n values on, laps included: what is
+// needed when the store may have lost the newest of its writes.
 func (r Record) skipped(n int64, nonce string) (Record, bool) {
-	_, next, err := r.Take(n, nonce)
+	block, next, err := r.Take(n, nonce)
 	if err != nil { // nothing is left that could be handed out twice
 		return r, false
 	}
+	if left := n - block.Count; left > 0 && next.Definition.Cycle {
+		next = next.skippedLaps(left, nonce)
+	}
 	next.Version++
 	return next, true
+}
+
+// skippedLaps returns r, which is at the end of a lap and cycles, moved n
+// values on, 1 or more: each whole lap is an epoch.
+func (r Record) skippedLaps(n int64, nonce string) Record {
+	last := uint64(n - 1) // counted from 0, as the steps of a lap are, which may be 2^64 values
+	steps := r.Definition.stepsFrom(r.Definition.first())
+	if last > steps {
+		r.Epoch += last / (steps + 1)
+		last %= steps + 1
+	}
+	_, r, _ = r.Take(int64(last)+1, nonce)
+	return r
 }
 
 // reuses returns the error of a change that would hand values out again.
