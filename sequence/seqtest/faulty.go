@@ -166,7 +166,7 @@ func unanswered(ctx context.Context, c Call) error {
 	if !c.Op.Writes() {
 		return ended(ctx, c.Op, c.Name)
 	}
-	return failed(c.Op, c.Name, &sequence.Error{Code: sequence.CodeUnknown, Message: "no answer", Err: context.Cause(ctx)})
+	return failed(c.Op, c.Name, &sequence.Error{Code: sequence.CodeUnknown, Message: "no answer", Err: ctx.Err()})
 }
 
 // wait returns after d, or false once ctx ends before.

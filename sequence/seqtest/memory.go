@@ -176,7 +176,7 @@ func ended(ctx context.Context, op Op, name string) error {
 	if ctx.Err() == nil {
 		return nil
 	}
-	return failed(op, name, &sequence.Error{Code: sequence.CodeUnavailable, Message: "not done", Err: context.Cause(ctx)})
+	return failed(op, name, &sequence.Error{Code: sequence.CodeUnavailable, Message: "not done", Err: ctx.Err()})
 }
 
 func failed(op Op, name string, err error) error {
