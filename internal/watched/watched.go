@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"sync/atomic"
 	"time"
 )
@@ -18,9 +19,10 @@ const Interval = time.Second
 // because somebody's editor left half a file.
 type File[T any] struct {
 	path  string
+	also  []string
 	parse func([]byte) (T, error)
 	value atomic.Pointer[T]
-	seen  stamp
+	seen  []stamp
 }
 
 // A stamp tells two states of a file apart.
@@ -30,9 +32,11 @@ type stamp struct {
 	missing  bool
 }
 
-// Open reads the file at path. If it does not exist, parse gets nil.
-func Open[T any](path string, parse func([]byte) (T, error)) (*File[T], error) {
-	f := &File[T]{path: path, parse: parse}
+// Open reads the file at path. If it does not exist, parse gets nil. A change
+// of one of the files in also counts as a change too, for what parse reads by
+// itself.
+func Open[T any](path string, parse func([]byte) (T, error), also ...string) (*File[T], error) {
+	f := &File[T]{path: path, also: also, parse: parse}
 	f.seen = f.stat()
 	return f, f.read()
 }
@@ -51,15 +55,23 @@ func (f *File[T]) Run(ctx context.Context, changed func(error)) {
 			return
 		case <-tick.C:
 		}
-		if now := f.stat(); now != f.seen {
+		if now := f.stat(); !slices.Equal(now, f.seen) {
 			f.seen = now
 			changed(f.read())
 		}
 	}
 }
 
-func (f *File[T]) stat() stamp {
-	info, err := os.Stat(f.path)
+func (f *File[T]) stat() []stamp {
+	stamps := []stamp{stampOf(f.path)}
+	for _, path := range f.also {
+		stamps = append(stamps, stampOf(path))
+	}
+	return stamps
+}
+
+func stampOf(path string) stamp {
+	info, err := os.Stat(path)
 	if err != nil {
 		return stamp{missing: true}
 	}

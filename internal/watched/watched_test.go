@@ -72,3 +72,24 @@ func TestBadAtTheStartIsAnError(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestOtherFilesCount(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		path, other := filepath.Join(dir, "cert"), filepath.Join(dir, "key")
+		replace(t, path, "cert")
+		f, err := watched.Open(path, func(b []byte) (string, error) {
+			key, _ := os.ReadFile(other)
+			return string(b) + string(key), nil
+		}, other)
+		if err != nil {
+			t.Fatal(err)
+		}
+		changes := make(chan error)
+		go f.Run(t.Context(), func(err error) { changes <- err })
+		replace(t, other, "+key")
+		if err := <-changes; err != nil || f.Get() != "cert+key" {
+			t.Errorf("%q %v", f.Get(), err)
+		}
+	})
+}

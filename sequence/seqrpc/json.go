@@ -32,7 +32,7 @@ func (c jsonCodec) Unmarshal(data []byte, message any) error {
 	if !ok {
 		return fmt.Errorf("%T is no protobuf message", message)
 	}
-	return unmarshalJSON(data, m)
+	return UnmarshalJSON(data, m)
 }
 
 // MarshalJSON returns m as this package's wire has it in JSON, compact and the
@@ -48,8 +48,8 @@ func MarshalJSON(m proto.Message) ([]byte, error) {
 	return tight.Bytes(), err
 }
 
-// unmarshalJSON reads m, or returns one line that says where data is wrong.
-func unmarshalJSON(data []byte, m proto.Message) error {
+// UnmarshalJSON reads m as MarshalJSON prints it, or returns one line that says where data is wrong.
+func UnmarshalJSON(data []byte, m proto.Message) error {
 	name := m.ProtoReflect().Descriptor().Name()
 	if len(bytes.TrimSpace(data)) == 0 {
 		return fmt.Errorf("the body is empty; send a JSON object with the fields of %s, {} for none", name)

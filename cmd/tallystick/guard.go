@@ -1,0 +1,92 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/tallystick/tallystick/internal/access"
+	"github.com/tallystick/tallystick/internal/watched"
+	"github.com/tallystick/tallystick/sequence"
+)
+
+// busyRetry is what a caller is told to wait when too many are at it.
+const busyRetry = 200 * time.Millisecond
+
+// A guard decides which requests get through: those of callers with a token
+// that reaches, and only so many at once.
+type guard struct {
+	tokens *watched.File[access.List]
+	waived bool // no token is asked for
+	limit  chan struct{}
+}
+
+type tokenKey struct{}
+
+// tokenOf returns the id of the token a call came with, "" if it needed none.
+func tokenOf(ctx context.Context) string {
+	id, _ := ctx.Value(tokenKey{}).(string)
+	return id
+}
+
+// calls guards the procedures of a service.
+func (g *guard) calls(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		needed := access.Admin
+		if leaseIsEnough(r) {
+			needed = access.Lease
+		}
+		r, refusal := g.admit(r, needed)
+		if refusal != nil {
+			w.Header().Set("WWW-Authenticate", "Bearer")
+			refuse(w, r, refusal)
+			return
+		}
+		select {
+		case g.limit <- struct{}{}:
+			defer func() { <-g.limit }()
+			next.ServeHTTP(w, r)
+		default:
+			w.Header().Set("Retry-After", "1")
+			refuse(w, r, &sequence.Error{
+				Code: sequence.CodeUnavailable, Message: "too many requests are under way", Remedy: "try again", RetryAfter: busyRetry,
+			})
+		}
+	})
+}
+
+// pages guards what people and scrapers read; any token will do.
+func (g *guard) pages(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r, refusal := g.admit(r, access.Lease)
+		if refusal != nil {
+			w.Header().Set("WWW-Authenticate", "Bearer")
+			http.Error(w, refusal.Message+" ("+refusal.Remedy+")", http.StatusUnauthorized)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// admit checks the token of r.
+func (g *guard) admit(r *http.Request, needed access.Scope) (*http.Request, *sequence.Error) {
+	list := g.tokens.Get()
+	if g.waived || !list.Exists {
+		return r, nil
+	}
+	token, err := list.Check(access.Bearer(r.Header.Get("Authorization")), needed)
+	switch {
+	case errors.Is(err, access.ErrForbidden):
+		return r, &sequence.Error{
+			Code: codePermissionDenied, Message: "this needs a token of scope " + string(needed),
+			Remedy: "`tallystick token create --scope " + string(needed) + "` makes one",
+		}
+	case err != nil:
+		return r, &sequence.Error{
+			Code: codeUnauthenticated, Message: err.Error(),
+			Remedy: "put a token into TALLYSTICK_TOKEN or the Authorization header; `tallystick token create` makes one",
+		}
+	}
+	return r.WithContext(context.WithValue(r.Context(), tokenKey{}, token.ID)), nil
+}

@@ -1,0 +1,136 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+)
+
+// Exit codes.
+const (
+	exitDone   = 0
+	exitFailed = 1
+	exitUsage  = 2
+)
+
+// A cli is one run of the command line: where it reads and prints, and what
+// the flags say that clients of a server share.
+type cli struct {
+	program  string // as it was typed
+	in       io.Reader
+	out, err io.Writer
+
+	remote remote
+	output output
+	begun  bool // the command line was understood
+}
+
+// run runs one command line and returns its exit code.
+func run(args []string, in io.Reader, out, errOut io.Writer) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+
+	c := &cli{program: args[0], in: in, out: out, err: errOut, output: outputOf(args)}
+	root := newRoot(c)
+	root.SetArgs(args[1:])
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return exitDone
+	}
+	usage := !c.begun || isUsage(err)
+	c.report(err, usage)
+	if usage {
+		return exitUsage
+	}
+	return exitFailed
+}
+
+func newRoot(c *cli) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "tallystick",
+		Short: "Keys without a database",
+		Long: `Tallystick hands out unique, rising numbers to many processes at once, without
+a database round trip for each.
+
+Start a server, then take values from it:
+
+  tallystick serve
+  tallystick seq create orders_seq --start 1001 --increment 5
+  tallystick seq next orders_seq -n 5
+
+Clients find the server by --server or TALLYSTICK_SERVER and identify
+themselves with the token in TALLYSTICK_TOKEN or --token-file.
+
+Exit codes: 0 done, 1 failed, 2 wrong usage.`,
+		SilenceErrors:    true,
+		SilenceUsage:     true,
+		PersistentPreRun: func(*cobra.Command, []string) { c.begun = true },
+	}
+	root.SetIn(c.in)
+	root.SetOut(c.out)
+	root.SetErr(c.err)
+	root.AddCommand(newServe(c), newSeq(c), newToken(c), newVersion(c))
+	inOrder(group(root))
+	return root
+}
+
+// inOrder makes help list flags as they were defined: related ones together.
+func inOrder(cmd *cobra.Command) {
+	cmd.Flags().SortFlags = false
+	cmd.PersistentFlags().SortFlags = false
+	for _, sub := range cmd.Commands() {
+		inOrder(sub)
+	}
+}
+
+// group makes a command that only holds others: alone it prints its help, and
+// a word that is none of them is wrong usage.
+func group(cmd *cobra.Command) *cobra.Command {
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return nil
+		}
+		wrong := &usageError{err: fmt.Errorf("%q is no command of `%s`", args[0], cmd.CommandPath())}
+		for cmd.SuggestionsMinimumDistance = 1; cmd.SuggestionsMinimumDistance <= 2; cmd.SuggestionsMinimumDistance++ {
+			if similar := cmd.SuggestionsFor(args[0]); len(similar) > 0 {
+				wrong.remedy = fmt.Sprintf("did you mean %q?", similar[0])
+				break
+			}
+		}
+		return wrong
+	}
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	return cmd
+}
+
+// names checks that the command got one argument for each name.
+func names(names ...string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		switch {
+		case len(args) < len(names):
+			return usagef("%s is missing", names[len(args)])
+		case len(args) > len(names):
+			return usagef("%q is one argument too many", args[len(names)])
+		}
+		return nil
+	}
+}
+
+// terminal reports whether f is a terminal.
+func terminal(f any) bool {
+	file, ok := f.(*os.File)
+	return ok && term.IsTerminal(int(file.Fd()))
+}
+
+// within returns ctx with the deadline that --timeout asks for.
+func (c *cli) within(ctx context.Context, least time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, max(c.remote.timeout, least))
+}

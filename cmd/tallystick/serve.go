@@ -1,0 +1,139 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tallystick/tallystick/internal/access"
+	"github.com/tallystick/tallystick/internal/datadir"
+	"github.com/tallystick/tallystick/internal/settings"
+	"github.com/tallystick/tallystick/internal/watched"
+	"github.com/tallystick/tallystick/sequence"
+)
+
+// closeTimeout bounds what giving values back may take after the handlers are
+// drained.
+const closeTimeout = 5 * time.Second
+
+func newServe(c *cli) *cobra.Command {
+	var o serveOptions
+	var print bool
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Run the server",
+		Long: `Run the server. One port answers gRPC, gRPC-Web, JSON, /metrics, /livez and
+/readyz.
+
+Every flag is also a setting of the YAML file that --config names (listen: ...)
+and an environment variable (TALLYSTICK_LISTEN). What the command line says
+counts most, then the environment, then the file.
+
+Beyond the loopback interface tokens and TLS are both required; see
+"tallystick token create" and --tls-cert.
+
+SIGTERM and SIGINT stop it gracefully: what is under way is finished and unused
+values go back to the store. A second signal ends it at once.`,
+		Example: `  tallystick serve
+  tallystick serve --listen 127.0.0.1:8080 --data /var/lib/tallystick
+  tallystick serve --store dynamodb --dynamodb-table sequences --dynamodb-create
+  tallystick serve --listen :7070 --tls-cert cert.pem --tls-key key.pem`,
+		Args: names(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := o.load(cmd); err != nil {
+				return err
+			}
+			if print {
+				return c.printSettings(cmd)
+			}
+			return c.serve(cmd.Context(), o)
+		},
+	}
+	o.add(cmd)
+	cmd.Flags().BoolVar(&print, "print-config", false, "print the settings in force and stop")
+	return cmd
+}
+
+// load completes the options from the environment and the file.
+func (o *serveOptions) load(cmd *cobra.Command) error {
+	if err := loadSettings(cmd, settingNames(cmd), o.config); err != nil {
+		return err
+	}
+	return o.check()
+}
+
+// loadSettings completes cmd's flags. config is what --config says.
+func loadSettings(cmd *cobra.Command, known []string, config string) error {
+	path := cmp.Or(config, os.Getenv(settings.EnvName("config")))
+	if err := settings.Apply(cmd.Flags(), known, path, os.Environ()); err != nil {
+		return usagef("%w", err)
+	}
+	return nil
+}
+
+// serve runs a server until ctx ends or the store is lost.
+func (c *cli) serve(ctx context.Context, o serveOptions) (err error) {
+	logger, err := newLogger(c.err, o.logLevel, o.logFormat)
+	if err != nil {
+		return err
+	}
+	ctx, stop := hangup(ctx, c)
+	defer stop()
+
+	tokens, err := o.tokens(access.Parse)
+	if err != nil {
+		return err
+	}
+	certificate, err := o.certificate()
+	if err != nil {
+		return err
+	}
+	dir, err := datadir.Open(o.store.data)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, dir.Close()) }()
+	store, err := openStore(ctx, o.store, dir)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+
+	service := sequence.NewService(store, sequence.ServiceOptions{Logger: logger})
+	s := newServer(o, service, tokens, logger)
+	listener, err := net.Listen("tcp", o.listen)
+	if err != nil {
+		return fmt.Errorf("listen on %s: %w", o.listen, err)
+	}
+	c.greet(o, listener.Addr())
+	logger.Info("ready", "listen", listener.Addr().String(), "store", o.store.describe(), "tls", certificate != nil, "version", version)
+	return s.run(ctx, listener, certificate)
+}
+
+// hangup makes the end of a terminal a graceful stop, and SIGHUP without one
+// nothing: files that it asks daemons to read again are read again anyway.
+func hangup(ctx context.Context, c *cli) (context.Context, context.CancelFunc) {
+	if terminal(c.in) {
+		return signal.NotifyContext(ctx, syscall.SIGHUP)
+	}
+	signal.Ignore(syscall.SIGHUP)
+	return ctx, func() {}
+}
+
+// tokens opens the token file, or refuses to start without tokens beyond
+// loopback.
+func (o *serveOptions) tokens(parse func([]byte) (access.List, error)) (*watched.File[access.List], error) {
+	f, err := watched.Open(o.store.tokenFile(), parse)
+	if err != nil {
+		return nil, err
+	}
+	return f, o.exposed(f.Get())
+}

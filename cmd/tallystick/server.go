@@ -1,0 +1,163 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/tallystick/tallystick/internal/access"
+	"github.com/tallystick/tallystick/internal/watched"
+	"github.com/tallystick/tallystick/sequence"
+)
+
+// Limits of a connection.
+const (
+	headerTimeout  = 5 * time.Second
+	requestTimeout = 30 * time.Second // to read a request, and to answer it
+	idleTimeout    = 2 * time.Minute
+	maxHeader      = 32 << 10 // bytes
+)
+
+// A server serves one sequence service over HTTP.
+type server struct {
+	http     *http.Server
+	service  *sequence.Service
+	tokens   *watched.File[access.List]
+	log      *slog.Logger
+	drain    time.Duration
+	stopping sync.Once
+	stopped  chan struct{} // closed when stopping begins
+}
+
+func newServer(o serveOptions, service *sequence.Service, tokens *watched.File[access.List], log *slog.Logger) *server {
+	s := &server{service: service, tokens: tokens, log: log, drain: o.drainTimeout, stopped: make(chan struct{})}
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), sequenceMetrics(service))
+	guard := &guard{tokens: tokens, waived: o.insecureNoTokens, limit: make(chan struct{}, o.maxInFlight)}
+	path, rpc := serveSequences(service, newObserver(registry, log).options()...)
+
+	mux := http.NewServeMux()
+	mux.Handle(path, guard.calls(rpc))
+	mux.Handle("GET /metrics", guard.pages(promhttp.HandlerFor(registry, promhttp.HandlerOpts{ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelError)})))
+	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
+	mux.HandleFunc("GET /readyz", s.ready)
+
+	s.http = &http.Server{
+		Handler:           http.NewCrossOriginProtection().Handler(mux),
+		Protocols:         new(http.Protocols),
+		ReadHeaderTimeout: headerTimeout,
+		ReadTimeout:       requestTimeout,
+		WriteTimeout:      2 * requestTimeout,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    maxHeader,
+		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+	}
+	s.http.Protocols.SetHTTP1(true)
+	s.http.Protocols.SetHTTP2(true)
+	s.http.Protocols.SetUnencryptedHTTP2(true)
+	return s
+}
+
+// ready answers whether requests should come here.
+func (s *server) ready(w http.ResponseWriter, _ *http.Request) {
+	err := s.service.Ready()
+	select {
+	case <-s.stopped:
+		err = errors.New("stopping")
+	default:
+	}
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		return
+	}
+	fmt.Fprintln(w, "ok")
+}
+
+// run serves until ctx ends, the store is lost or the listener fails, and then
+// stops gracefully.
+func (s *server) run(ctx context.Context, listener net.Listener, certificate *watched.File[tls.Certificate]) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ended := make(chan error, 2)
+	var background sync.WaitGroup
+	background.Go(func() { s.tokens.Run(ctx, s.logChange("tokens")) })
+	if certificate != nil {
+		background.Go(func() { certificate.Run(ctx, s.logChange("certificate")) })
+	}
+	background.Go(func() {
+		if err := s.service.Run(ctx); err != nil {
+			ended <- err
+		}
+	})
+	background.Go(func() { ended <- s.serveOn(listener, certificate) })
+
+	var failed error
+	select {
+	case <-ctx.Done():
+	case failed = <-ended:
+	}
+	err := s.stop(context.WithoutCancel(ctx))
+	cancel()
+	background.Wait()
+	return errors.Join(failed, err)
+}
+
+func (s *server) serveOn(listener net.Listener, certificate *watched.File[tls.Certificate]) error {
+	var err error
+	if certificate != nil {
+		s.http.TLSConfig = &tls.Config{
+			MinVersion: tls.VersionTLS12,
+			GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+				c := certificate.Get()
+				return &c, nil
+			},
+		}
+		err = s.http.ServeTLS(listener, "", "")
+	} else {
+		err = s.http.Serve(listener)
+	}
+	if errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	return err
+}
+
+// stop refuses new requests, waits for those under way, and gives unused
+// values back.
+func (s *server) stop(ctx context.Context) error {
+	s.stopping.Do(func() { close(s.stopped) })
+	s.log.Info("stopping", "drain_timeout", s.drain.String())
+	draining, cancel := context.WithTimeout(ctx, s.drain)
+	defer cancel()
+	if err := s.http.Shutdown(draining); err != nil {
+		s.log.Warn("requests were cut off", "error", err)
+		s.http.Close()
+	}
+	closing, cancel := context.WithTimeout(ctx, closeTimeout)
+	defer cancel()
+	err := s.service.Close(closing)
+	st := s.service.Stats()
+	s.log.Info("stopped", "granted", st.Granted, "given_back", st.GivenBack, "burned", st.Burned)
+	return err
+}
+
+// logChange logs that a file was read again.
+func (s *server) logChange(what string) func(error) {
+	return func(err error) {
+		if err != nil {
+			s.log.Error(what+" not read again", "error", err)
+			return
+		}
+		s.log.Info(what + " read again")
+	}
+}
