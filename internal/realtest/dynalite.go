@@ -1,9 +1,8 @@
 package realtest
 
 import (
-	"errors"
+	"crypto/rand"
 	"fmt"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,8 +13,9 @@ import (
 // A DynaliteServer speaks DynamoDB's API. Any credentials and region will do;
 // requests have to be signed, but nobody looks at the signature.
 //
-// It differs from AWS in what package documentation of [DynamoProxy] repairs,
-// and has no transactions.
+// It is as AWS in conditions, item and batch sizes, numbers and pages. It never
+// throttles and leaves nothing of a batch undone (see [DynamoProxy]), and has
+// no transactions.
 type DynaliteServer struct {
 	*Process
 	URL string
@@ -36,7 +36,7 @@ func DurableDynalite(t testing.TB) *DynaliteServer {
 }
 
 // DynaliteURL returns the URL of a server that all tests of the process share.
-// So each names its tables with something of its own.
+// So each names its tables by [TableName].
 func DynaliteURL(t testing.TB) string {
 	t.Helper()
 	s, err := sharedDynalite()
@@ -45,6 +45,9 @@ func DynaliteURL(t testing.TB) string {
 	}
 	return s.URL
 }
+
+// TableName returns a name that no other table has.
+func TableName() string { return "t-" + rand.Text() }
 
 var sharedDynalite = sync.OnceValues(func() (*DynaliteServer, error) { return startDynalite(false) })
 
@@ -71,7 +74,6 @@ func startDynalite(durable bool) (*DynaliteServer, error) {
 		if durable {
 			c.Args = append(c.Args, "tables") // in the folder of the process
 		}
-		c.Ready = func() error { return answers(s.URL) }
 		p, err := newProcess(c)
 		if err != nil {
 			return nil, err
@@ -100,18 +102,6 @@ func dynaliteCommand() (Command, error) {
 		Path: node,
 		Args: []string{filepath.Join(module, "internal", "realtest", "dynalite", "serve.js")},
 		Env:  []string{"NODE_PATH=" + modules},
+		Says: "listening",
 	}, nil
-}
-
-// answers returns nil when a GET of url is answered with success.
-func answers(url string) error {
-	resp, err := http.Get(url)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		return errors.New(resp.Status)
-	}
-	return nil
 }

@@ -2,7 +2,6 @@ package realtest_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -12,7 +11,6 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
@@ -67,7 +65,7 @@ func TestDynaliteSurvivesClientsThatGoAway(t *testing.T) {
 	s := realtest.Dynalite(t)
 	db := client(s.URL)
 	createTable(t, db, "busy")
-	for i := range 200 {
+	for i := range 50 {
 		for _, sent := range []int{0, 5, len(rawUpdate(0))} {
 			abandon(t, s.URL, rawUpdate(i), sent)
 		}
@@ -104,29 +102,30 @@ func abandon(t *testing.T, url, body string, sent int) {
 
 func TestDynaliteReturnsTheItemThatFailedTheCondition(t *testing.T) {
 	db := client(realtest.DynaliteURL(t))
-	createTable(t, db, "olditem")
-	put(t, db, "olditem", item("a", 7))
+	table := realtest.TableName()
+	createTable(t, db, table)
+	put(t, db, table, item("a", 7))
 	key, condition, all := item("a", 0), aws.String("n = :n"), types.ReturnValuesOnConditionCheckFailureAllOld
 	delete(key, "n")
 	eight := map[string]types.AttributeValue{":n": &types.AttributeValueMemberN{Value: "8"}}
 	for name, write := range map[string]func(types.ReturnValuesOnConditionCheckFailure) error{
 		"PutItem": func(r types.ReturnValuesOnConditionCheckFailure) error {
 			_, err := db.PutItem(t.Context(), &dynamodb.PutItemInput{
-				TableName: aws.String("olditem"), Item: item("a", 9), ConditionExpression: condition,
+				TableName: &table, Item: item("a", 9), ConditionExpression: condition,
 				ExpressionAttributeValues: eight, ReturnValuesOnConditionCheckFailure: r,
 			})
 			return err
 		},
 		"UpdateItem": func(r types.ReturnValuesOnConditionCheckFailure) error {
 			_, err := db.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{
-				TableName: aws.String("olditem"), Key: key, ConditionExpression: condition, UpdateExpression: aws.String("add n :n"),
+				TableName: &table, Key: key, ConditionExpression: condition, UpdateExpression: aws.String("add n :n"),
 				ExpressionAttributeValues: eight, ReturnValuesOnConditionCheckFailure: r,
 			})
 			return err
 		},
 		"DeleteItem": func(r types.ReturnValuesOnConditionCheckFailure) error {
 			_, err := db.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{
-				TableName: aws.String("olditem"), Key: key, ConditionExpression: condition,
+				TableName: &table, Key: key, ConditionExpression: condition,
 				ExpressionAttributeValues: eight, ReturnValuesOnConditionCheckFailure: r,
 			})
 			return err
@@ -145,9 +144,10 @@ func TestDynaliteReturnsTheItemThatFailedTheCondition(t *testing.T) {
 
 func TestDynaliteReturnsNoOldItemWhereThereIsNone(t *testing.T) {
 	db := client(realtest.DynaliteURL(t))
-	createTable(t, db, "noitem")
+	table := realtest.TableName()
+	createTable(t, db, table)
 	_, err := db.PutItem(t.Context(), &dynamodb.PutItemInput{
-		TableName: aws.String("noitem"), Item: item("a", 1), ConditionExpression: aws.String("attribute_exists(n)"),
+		TableName: &table, Item: item("a", 1), ConditionExpression: aws.String("attribute_exists(n)"),
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	})
 	if old := failedCondition(t, err).Item; old != nil {
@@ -155,45 +155,40 @@ func TestDynaliteReturnsNoOldItemWhereThereIsNone(t *testing.T) {
 	}
 }
 
-// failedCondition returns err as what it has to be.
-func failedCondition(t *testing.T, err error) *types.ConditionalCheckFailedException {
-	t.Helper()
-	failed, ok := errors.AsType[*types.ConditionalCheckFailedException](err)
-	if !ok {
-		t.Fatalf("want a failed condition, got %v", err)
-	}
-	return failed
-}
-
-// number returns the number of an item, "" without one.
-func number(item map[string]types.AttributeValue) string {
-	n, _ := item["n"].(*types.AttributeValueMemberN)
-	if n == nil {
-		return ""
-	}
-	return n.Value
-}
-
 // Sequences are listed by scans that follow the keys.
 func TestDynaliteScansPageByPage(t *testing.T) {
 	db := client(realtest.DynaliteURL(t))
-	createTable(t, db, "paged")
+	table := realtest.TableName()
+	createTable(t, db, table)
 	for i := range 25 {
-		put(t, db, "paged", item(fmt.Sprint(i), i))
+		item := item(fmt.Sprint(i), i)
+		item["fill"] = &types.AttributeValueMemberS{Value: strings.Repeat("x", 100_000)}
+		put(t, db, table, item)
 	}
-	seen := map[string]bool{}
-	pages := dynamodb.NewScanPaginator(db, &dynamodb.ScanInput{TableName: aws.String("paged"), Limit: aws.Int32(10)})
-	for pages.HasMorePages() {
-		page, err := pages.NextPage(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, item := range page.Items {
-			seen[number(item)] = true
-		}
-	}
-	if len(seen) != 25 {
-		t.Errorf("%d of 25 items: %v", len(seen), seen)
+	for name, c := range map[string]struct {
+		limit *int32
+		pages int
+	}{
+		"by count": {aws.Int32(10), 3},
+		"by size":  {nil, 3}, // 1 MB each
+	} {
+		t.Run(name, func(t *testing.T) {
+			seen := map[string]bool{}
+			pages := dynamodb.NewScanPaginator(db, &dynamodb.ScanInput{TableName: &table, Limit: c.limit})
+			for pages.HasMorePages() {
+				page, err := pages.NextPage(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				c.pages--
+				for _, item := range page.Items {
+					seen[number(item)] = true
+				}
+			}
+			if len(seen) != 25 || c.pages != 0 {
+				t.Errorf("%d of 25 items, pages off by %d: %v", len(seen), c.pages, seen)
+			}
+		})
 	}
 }
 
@@ -209,66 +204,4 @@ func TestSharedDynaliteIsOneServer(t *testing.T) {
 			t.Errorf("two servers: %v", urls)
 		}
 	}
-}
-
-// client returns a client that tries each request once.
-func client(url string) *dynamodb.Client {
-	return dynamodb.New(dynamodb.Options{
-		BaseEndpoint: aws.String(url),
-		Region:       "us-east-1",
-		Credentials:  credentials.NewStaticCredentialsProvider("key", "secret", ""),
-		Retryer:      aws.NopRetryer{},
-	})
-}
-
-func createTable(t *testing.T, db *dynamodb.Client, table string) {
-	t.Helper()
-	_, err := db.CreateTable(t.Context(), &dynamodb.CreateTableInput{
-		TableName:            &table,
-		BillingMode:          types.BillingModePayPerRequest,
-		AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String("name"), AttributeType: types.ScalarAttributeTypeS}},
-		KeySchema:            []types.KeySchemaElement{{AttributeName: aws.String("name"), KeyType: types.KeyTypeHash}},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	waiter := dynamodb.NewTableExistsWaiter(db, func(o *dynamodb.TableExistsWaiterOptions) {
-		o.MinDelay, o.MaxDelay = time.Millisecond, 10*time.Millisecond
-	})
-	if err := waiter.Wait(t.Context(), &dynamodb.DescribeTableInput{TableName: &table}, time.Minute); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// item returns an item with a key and a number.
-func item(name string, n int) map[string]types.AttributeValue {
-	return map[string]types.AttributeValue{
-		"name": &types.AttributeValueMemberS{Value: name},
-		"n":    &types.AttributeValueMemberN{Value: fmt.Sprint(n)},
-	}
-}
-
-func put(t *testing.T, db *dynamodb.Client, table string, item map[string]types.AttributeValue) {
-	t.Helper()
-	if _, err := db.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &table, Item: item}); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func getInput(table, name string) *dynamodb.GetItemInput {
-	return &dynamodb.GetItemInput{
-		TableName:      &table,
-		Key:            map[string]types.AttributeValue{"name": &types.AttributeValueMemberS{Value: name}},
-		ConsistentRead: aws.Bool(true),
-	}
-}
-
-// value returns the number of an item, "" without one.
-func value(t *testing.T, db *dynamodb.Client, table, name string) string {
-	t.Helper()
-	out, err := db.GetItem(t.Context(), getInput(table, name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return number(out.Item)
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"testing"
 )
 
 // Ports to choose from. They lie below those that Linux and macOS give to
@@ -14,6 +15,18 @@ const (
 	firstPort = 20_000
 	lastPort  = 32_000
 )
+
+// FreeAddr returns an address, host:port, that a server of the test may listen
+// on. Its port is not one that outgoing connections get, so it stays free while
+// the test has that server down.
+func FreeAddr(t testing.TB) string {
+	t.Helper()
+	port, err := freePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return loopback(port)
+}
 
 // freePort returns a port of the loopback interface nobody listens on.
 func freePort() (int, error) {
@@ -30,7 +43,7 @@ func freePort() (int, error) {
 // onFreePort starts a server, again on another port should somebody else have
 // taken the first one in between.
 func onFreePort(start func(port int) (*Process, error)) (*Process, error) {
-	var errs error
+	var failed error
 	for range 3 {
 		port, err := freePort()
 		if err != nil {
@@ -40,9 +53,9 @@ func onFreePort(start func(port int) (*Process, error)) (*Process, error) {
 		if err == nil {
 			return p, nil
 		}
-		errs = errors.Join(errs, err)
+		failed = err
 	}
-	return nil, errs
+	return nil, failed
 }
 
 // loopback returns the address of port.

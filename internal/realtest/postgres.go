@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -64,6 +65,10 @@ func startPostgres(settings []string) (*PostgresServer, error) {
 	if err != nil {
 		return nil, err
 	}
+	template, err := postgresTemplate()
+	if err != nil {
+		return nil, err
+	}
 	s := &PostgresServer{programs: programs}
 	s.Process, err = onFreePort(func(port int) (*Process, error) {
 		s.Addr = loopback(port)
@@ -72,7 +77,7 @@ func startPostgres(settings []string) (*PostgresServer, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := initPostgres(filepath.Join(p.dir, "data")); err != nil {
+		if err := output(exec.Command("cp", "-a", template, filepath.Join(p.dir, "data"))); err != nil {
 			return nil, err
 		}
 		return p, p.up()
@@ -90,14 +95,12 @@ func (s *PostgresServer) command(port int, settings []string) Command {
 		args = append(args, "-c", setting)
 	}
 	return Command{
-		Name: "postgres",
-		Path: filepath.Join(s.programs, "postgres"),
-		Args: args,
-		Env:  []string{"LC_ALL=C"},
-		User: postgresUser,
-		Ready: func() error {
-			return s.client("pg_isready", "-q", "-d", s.DSN)
-		},
+		Name:      "postgres",
+		Path:      filepath.Join(s.programs, "postgres"),
+		Args:      args,
+		Env:       []string{"LC_ALL=C"},
+		User:      postgresUser,
+		Says:      "database system is ready to accept connections",
 		Interrupt: syscall.SIGINT, // SIGTERM would wait for every client to leave
 	}
 }
@@ -111,25 +114,12 @@ var lastDatabase atomic.Int64
 // createDatabase makes a database with a new name and returns its URL.
 func (s *PostgresServer) createDatabase() (string, error) {
 	name := fmt.Sprintf("test_%d", lastDatabase.Add(1))
-	return s.dsn(name), s.client("psql", "-q", "-d", s.DSN, "-c", "create database "+name)
+	psql := filepath.Join(s.programs, "psql")
+	return s.dsn(name), output(exec.Command(psql, "-q", "-d", s.DSN, "-c", "create database "+name))
 }
 
-// client runs a client program.
-func (s *PostgresServer) client(program string, args ...string) error {
-	return output(exec.Command(filepath.Join(s.programs, program), args...))
-}
-
-// initPostgres makes the data folder of a new server: a copy of one that
-// initdb made, which takes a tenth of its time.
-func initPostgres(dir string) error {
-	template, err := postgresTemplate()
-	if err != nil {
-		return err
-	}
-	return output(exec.Command("cp", "-a", template, dir))
-}
-
-// postgresTemplate returns a data folder to copy.
+// postgresTemplate returns a data folder to copy, which takes a tenth of the
+// time of initdb.
 var postgresTemplate = sync.OnceValues(func() (string, error) {
 	programs, err := postgresPrograms()
 	if err != nil {
@@ -160,7 +150,11 @@ func initdb(programs, dir string) error {
 			return err
 		}
 	}
-	return output(cmd)
+	err = output(cmd)
+	if errors.Is(err, fs.ErrPermission) {
+		return fmt.Errorf("%w: user %s must be able to get at %s: set TMPDIR", err, postgresUser, dir)
+	}
+	return err
 }
 
 // postgresPrograms returns the folder of PostgreSQL's programs: that of the
@@ -190,7 +184,7 @@ func byVersion(a, b string) int {
 func output(cmd *exec.Cmd) error {
 	out, err := cmd.CombinedOutput()
 	if err != nil {
-		return errors.Join(fmt.Errorf("%s: %w", filepath.Base(cmd.Path), err), errors.New(string(bytes.TrimSpace(out))))
+		return fmt.Errorf("%s: %w: %s", filepath.Base(cmd.Path), err, bytes.TrimSpace(out))
 	}
 	return nil
 }

@@ -4,9 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
-	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -23,12 +20,13 @@ const (
 
 // A Command says how to run a server.
 type Command struct {
-	Name  string   // in errors and file names
-	Path  string   // of the program
-	Args  []string // without the program
-	Env   []string // added to the environment of the test
-	User  string   // to run as when the test is root; "": as the test
-	Ready func() error
+	Name  string       // in errors and file names
+	Path  string       // of the program
+	Args  []string     // without the program
+	Env   []string     // added to the environment of the test
+	User  string       // to run as when the test is root; "": as the test
+	Says  string       // what it writes, to stdout or stderr, once it is ready; "": any
+	Ready func() error // returns nil once it is ready; nil: when it has written Says
 	// Interrupt asks the program to end in order; nil: SIGTERM.
 	Interrupt os.Signal
 }
@@ -43,13 +41,6 @@ type Process struct {
 
 	mu   sync.Mutex // held by each exported method
 	life *life      // nil: down
-}
-
-// A life is one run of the program.
-type life struct {
-	process *os.Process
-	ended   chan struct{} // closed when the program has ended
-	err     error         // how; valid after ended
 }
 
 // Start runs c until the test ends, and returns when it is ready. The test
@@ -121,7 +112,12 @@ func (p *Process) Kill() {
 	p.t.Helper()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.check(p.down(func(l *life) error { return killFamily(l.process.Pid) }))
+	l := p.life
+	err := p.down(func(l *life) error { return killFamily(l.process.Pid) })
+	if err == nil && !l.killed() { // it was ending just then
+		err = p.endedByItself(l)
+	}
+	p.check(err)
 }
 
 // Pause freezes the program where it stands: its connections stay open and
@@ -163,11 +159,7 @@ func (p *Process) up() error {
 	if p.life != nil {
 		return errors.New("is running already")
 	}
-	cmd, err := p.cmd()
-	if err != nil {
-		return err
-	}
-	l, err := run(cmd)
+	l, err := p.run()
 	if err != nil {
 		return fmt.Errorf("start %s: %w", p.spec.Name, err)
 	}
@@ -181,7 +173,7 @@ func (p *Process) up() error {
 	return nil
 }
 
-// down ends the program by how.
+// down ends the program by how, and fails if it had ended before.
 func (p *Process) down(how func(*life) error) error {
 	l := p.life
 	if l == nil {
@@ -189,9 +181,9 @@ func (p *Process) down(how func(*life) error) error {
 	}
 	p.life = nil
 	if l.over() {
-		return fmt.Errorf("has ended by itself (%v); the end of its log:\n%s", l.err, p.logTail())
+		return p.endedByItself(l)
 	}
-	if err := how(l); err != nil {
+	if err := how(l); err != nil && !errors.Is(err, syscall.ESRCH) {
 		return err
 	}
 	select {
@@ -203,87 +195,13 @@ func (p *Process) down(how func(*life) error) error {
 	}
 }
 
+func (p *Process) endedByItself(l *life) error {
+	return fmt.Errorf("has ended by itself (%v); the end of its log:\n%s", l.err, p.logTail())
+}
+
 func (p *Process) signal(sig syscall.Signal) error {
 	if p.life == nil || p.life.over() {
 		return errors.New("is not running")
 	}
 	return signalFamily(p.life.process.Pid, sig)
-}
-
-// cmd returns the command of the next life.
-func (p *Process) cmd() (*exec.Cmd, error) {
-	log, err := os.OpenFile(p.logFile(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
-	if err != nil {
-		return nil, err
-	}
-	cmd := exec.Command(p.spec.Path, p.spec.Args...)
-	cmd.Dir = p.dir
-	cmd.Env = append(os.Environ(), p.spec.Env...)
-	cmd.Stdout, cmd.Stderr = log, log
-	cmd.SysProcAttr, err = attributes(p.spec.User)
-	return cmd, err
-}
-
-// run starts cmd, whose output is a file that run closes.
-func run(cmd *exec.Cmd) (*life, error) {
-	defer cmd.Stdout.(*os.File).Close()
-	w, err := ourWorkspace()
-	if err != nil {
-		return nil, err
-	}
-	if err := cmd.Start(); err != nil {
-		return nil, err
-	}
-	release, err := w.guard(cmd.Process.Pid)
-	if err != nil {
-		return nil, errors.Join(err, cmd.Process.Kill(), cmd.Wait())
-	}
-	l := &life{process: cmd.Process, ended: make(chan struct{})}
-	go func() {
-		l.err = cmd.Wait()
-		release()
-		close(l.ended)
-	}()
-	return l, nil
-}
-
-func (l *life) over() bool {
-	select {
-	case <-l.ended:
-		return true
-	default:
-		return false
-	}
-}
-
-// awaitReady returns when the program is ready, or why it will not be.
-func (p *Process) awaitReady() error {
-	ticker := time.NewTicker(pollEvery)
-	defer ticker.Stop()
-	limit := time.After(startLimit)
-	for {
-		err := p.spec.Ready()
-		if err == nil {
-			return nil
-		}
-		select {
-		case <-p.life.ended:
-			return fmt.Errorf("ended with %v", p.life.err)
-		case <-limit:
-			return fmt.Errorf("not ready within %v: %w", startLimit, err)
-		case <-ticker.C:
-		}
-	}
-}
-
-func (p *Process) logFile() string { return filepath.Join(p.dir, "log") }
-
-// logTail returns the last lines of the program's output.
-func (p *Process) logTail() string {
-	text, err := os.ReadFile(p.logFile())
-	if err != nil {
-		return err.Error()
-	}
-	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
-	return strings.Join(lines[max(0, len(lines)-30):], "\n")
 }

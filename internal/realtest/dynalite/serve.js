@@ -40,4 +40,4 @@ process.on('SIGTERM', () => {
   server.close(() => process.exit(0))
   server.closeAllConnections()
 })
-server.listen(Number(port), '127.0.0.1')
+server.listen(Number(port), '127.0.0.1', () => console.log('listening'))
