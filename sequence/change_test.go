@@ -195,7 +195,7 @@ func TestNoChangeRepeatsAValueOfItsEpoch(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
 				d, err := smallSpec(base).Draw(t, "spec").bounded(base).Define()
 				if err != nil {
-					t.Skip(err)
+					t.Fatal(err)
 				}
 				l := life{base: base, r: newRecord(d, "0"), issued: map[owned]bool{}}
 				t.Repeat(map[string]func(*rapid.T){
@@ -216,7 +216,7 @@ func TestSkipPassesWhatAStoreForgot(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
 				d, err := smallSpec(base).Draw(t, "spec").bounded(base).Define()
 				if err != nil {
-					t.Skip(err)
+					t.Fatal(err)
 				}
 				l := life{base: base, r: newRecord(d, "0"), issued: map[owned]bool{}}
 				for range rapid.IntRange(0, 5).Draw(t, "before") {

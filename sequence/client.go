@@ -9,6 +9,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/tallystick/tallystick/internal/refill"
 )
 
 // Bounds of a client's calls to its servers.
@@ -50,6 +52,8 @@ type Client struct {
 	life  context.Context
 	end   context.CancelFunc
 	stats clientCounts
+
+	estimate func(*refill.Window, time.Time) float64 // (*refill.Window).Rate; a test compares another
 }
 
 // NewClient returns a client of leaser, which is a [Service] in this process
@@ -62,6 +66,8 @@ func NewClient(leaser Leaser, opts ClientOptions) *Client {
 		log:    opts.Logger,
 		all:    make(map[string]*Sequence),
 		pool:   pool{limit: leaseCalls},
+
+		estimate: (*refill.Window).Rate,
 	}
 	if c.log == nil {
 		c.log = slog.New(slog.DiscardHandler)

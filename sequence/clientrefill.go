@@ -12,7 +12,7 @@ func (s *Sequence) look(now time.Time) {
 	used := s.usedNow()
 	s.window.Add(now, max(0, used-s.seen))
 	s.seen = used
-	level := clientPolicy(s.cache).Level(s.window.Rate(now))
+	level := clientPolicy(s.cache).Level(s.client.estimate(&s.window, now))
 	held := s.held()
 	next := int64(0) // values left at the next look; while a call is under way its answer is the look
 	switch {
@@ -60,7 +60,7 @@ func (s *Sequence) ask() LeaseItem {
 	used := s.usedNow()
 	s.window.Add(now, max(0, used-s.seen))
 	s.seen = used
-	rate := s.window.Rate(now)
+	rate := s.client.estimate(&s.window, now)
 	count := clientPolicy(s.cache).Level(rate).Capacity - s.held()
 	var demand int64
 	for _, t := range s.waiting {

@@ -152,7 +152,7 @@ func (e *entry) due(now time.Time) bool {
 	if e.record.State != StateOpen || e.record.Exhausted && !e.record.Definition.Cycle {
 		return false
 	}
-	level := blockPolicy(e.record, e.window.Total(now)).Level(e.window.Rate(now))
+	level := blockPolicy(e.record, e.window.Total(now)).Level(e.service.estimate(&e.window, now))
 	return e.stock.count < level.Threshold && e.stock.count < e.record.Definition.ServerCacheMax
 }
 
@@ -213,7 +213,7 @@ func (e *entry) leg(ctx context.Context) (again bool) {
 // Requires e.mu.
 func (e *entry) need() want {
 	now := time.Now()
-	d := demand{rate: e.window.Rate(now), lately: e.window.Total(now), held: e.stock.count}
+	d := demand{rate: e.service.estimate(&e.window, now), lately: e.window.Total(now), held: e.stock.count}
 	for _, w := range e.waiting {
 		d.waiting = min(d.waiting+w.item.Count, MaxLeaseCount)
 		w.asked = true

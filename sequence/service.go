@@ -9,6 +9,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/tallystick/tallystick/internal/refill"
 )
 
 // How a Service treats its store. All are bounds, not tuning: none changes
@@ -52,6 +54,8 @@ type Service struct {
 	life    context.Context // ends with Close; its store calls end with it
 	end     context.CancelFunc
 	counts  counts
+
+	estimate func(*refill.Window, time.Time) float64 // (*refill.Window).Rate; a test compares another
 }
 
 // NewService returns a service on store. It starts nothing: the caller runs
@@ -62,6 +66,8 @@ func NewService(store Store, opts ServiceOptions) *Service {
 		log:     opts.Logger,
 		entries: make(map[string]*entry),
 		pool:    pool{limit: storeWorkers},
+
+		estimate: (*refill.Window).Rate,
 	}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
