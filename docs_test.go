@@ -1,0 +1,246 @@
+package tallystick_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// TestDocumentedCommandsPrintWhatIsDocumented types the commands of README and
+// docs as they stand there, against a real server, and compares what they
+// print. In a ```console block a line that begins with "$ " is a command, the
+// lines after it are what it prints, and "..." stands for anything.
+func TestDocumentedCommandsPrintWhatIsDocumented(t *testing.T) {
+	for _, file := range documents(t) {
+		blocks := fenced(t, file, "console")
+		if len(blocks) == 0 {
+			continue
+		}
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			s := newSession(t)
+			for _, block := range blocks {
+				for _, step := range steps(block) {
+					s.do(t, step)
+				}
+			}
+		})
+	}
+}
+
+// TestDocumentedGoIsInAnExample finds each ```go block of README and docs, line
+// for line, in an example that the compiler has seen.
+func TestDocumentedGoIsInAnExample(t *testing.T) {
+	examples, err := filepath.Glob("*/*/example*_test.go")
+	if err != nil || len(examples) == 0 {
+		t.Fatal("no examples", err)
+	}
+	var all strings.Builder
+	for _, f := range examples {
+		b, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all.WriteString(flat(string(b)))
+	}
+	for _, file := range documents(t) {
+		for _, block := range fenced(t, file, "go") {
+			if !strings.Contains(all.String(), flat(block)) {
+				t.Errorf("%s: no example contains\n%s", file, block)
+			}
+		}
+	}
+}
+
+// flat returns text without indentation and empty lines.
+func flat(text string) string {
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		if line = strings.TrimSpace(line); line != "" {
+			b.WriteString(line + "\n")
+		}
+	}
+	return b.String()
+}
+
+func documents(t *testing.T) []string {
+	docs, err := filepath.Glob("docs/*.md")
+	if err != nil || len(docs) == 0 {
+		t.Fatal("no docs", err)
+	}
+	return append([]string{"README.md"}, docs...)
+}
+
+// fenced returns the blocks of a file in the given language.
+func fenced(t *testing.T, file, language string) []string {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var blocks []string
+	for _, m := range regexp.MustCompile("(?ms)^```"+language+"\n(.*?)^```$").FindAllSubmatch(text, -1) {
+		blocks = append(blocks, string(m[1]))
+	}
+	return blocks
+}
+
+// A step is a command and what it prints.
+type step struct{ command, output string }
+
+func steps(block string) []step {
+	var all []step
+	for line := range strings.Lines(block) {
+		if command, ok := strings.CutPrefix(line, "$ "); ok {
+			all = append(all, step{command: strings.TrimSpace(command)})
+		} else if n := len(all); n > 0 {
+			all[n-1].output += line
+		}
+	}
+	return all
+}
+
+// A session is a reader's terminal: a folder of its own and a running server.
+type session struct {
+	dir, address string
+	env          []string
+}
+
+func newSession(t *testing.T) *session {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	s := &session{dir: t.TempDir(), address: l.Addr().String()}
+	repo, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.env = append(os.Environ(),
+		"PATH="+filepath.Join(s.dir, "bin")+":"+os.Getenv("PATH"),
+		"TALLYSTICK_SERVER=http://"+s.address, "TALLYSTICK_LISTEN="+s.address, "TALLYSTICK_DATA="+filepath.Join(s.dir, "data"))
+	l.Close()
+	s.start(t, repo)
+	if err := os.Symlink(filepath.Join(repo, "bin"), filepath.Join(s.dir, "bin")); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// start types `make run` in the repository and leaves it running. What it
+// prints is compared where a document shows it.
+func (s *session) start(t *testing.T, repo string) {
+	cmd := exec.Command("make", "run")
+	cmd.Dir, cmd.Env = repo, s.env
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	out := filepath.Join(s.dir, "make-run")
+	f, err := os.Create(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var log bytes.Buffer // read once the command has ended
+	cmd.Stdout, cmd.Stderr = f, &log
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		defer cancel()
+		cmd.Wait()
+	}()
+	t.Cleanup(func() {
+		syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM)
+		<-ended
+		f.Close()
+	})
+	for !s.ready(ctx) {
+		if ctx.Err() != nil {
+			syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM)
+			<-ended
+			t.Fatalf("make run is not ready: %s", log.String())
+		}
+	}
+}
+
+// ready waits a moment and reports whether the server answers.
+func (s *session) ready(ctx context.Context) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(50 * time.Millisecond):
+	}
+	resp, err := http.Get("http://" + s.address + "/readyz")
+	if err != nil {
+		return false
+	}
+	resp.Body.Close()
+	return resp.StatusCode == http.StatusOK
+}
+
+// do types a command and compares what it prints.
+func (s *session) do(t *testing.T, st step) {
+	t.Helper()
+	switch st.command {
+	case "make test": // this is it
+		return
+	case "make run": // runs already
+		b, err := os.ReadFile(filepath.Join(s.dir, "make-run"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, greeting, _ := bytes.Cut(b, []byte("tallystick serve\n")) // what make itself echoes
+		s.compare(t, st, string(greeting))
+		return
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "bash", "-c", s.here(st.command))
+	cmd.Dir, cmd.Env = s.dir, s.env
+	out, err := cmd.CombinedOutput()
+	if exit, ok := errors.AsType[*exec.ExitError](err); err != nil && (!ok || exit.ExitCode() > 2) {
+		t.Errorf("$ %s\n%v\n%s", st.command, err, out)
+	}
+	failed := err != nil
+	if meant := strings.HasPrefix(st.output, "tallystick: "); failed != meant {
+		t.Errorf("$ %s\nfailed: %v, documented: %v\n%s", st.command, failed, meant, out)
+	}
+	s.compare(t, st, string(out))
+}
+
+// here replaces the default address by this session's.
+func (s *session) here(text string) string {
+	return strings.ReplaceAll(text, "127.0.0.1:7070", s.address)
+}
+
+// compare holds what a command printed against the document.
+func (s *session) compare(t *testing.T, st step, got string) {
+	t.Helper()
+	want := strings.TrimSpace(s.here(st.output))
+	pattern := strings.ReplaceAll(regexp.QuoteMeta(want), `\.\.\.`, `.*`)
+	// The greeting names the server where it is not the default one.
+	got = strings.TrimSpace(strings.ReplaceAll(got, " --server http://"+s.address, ""))
+	if !regexp.MustCompile(`(?s)^` + pattern + `$`).MatchString(got) {
+		t.Errorf("$ %s\nprints\n%s\ndocumented is\n%s", st.command, indent(got), indent(want))
+	}
+}
+
+func indent(text string) string {
+	var b strings.Builder
+	for sc := bufio.NewScanner(strings.NewReader(text)); sc.Scan(); {
+		fmt.Fprintf(&b, "    %s\n", sc.Text())
+	}
+	return b.String()
+}
