@@ -3,13 +3,20 @@ package sequence_test
 import (
 	"context"
 	"math/rand/v2"
+	"net/http/httptest"
+	"regexp"
 	"slices"
+	"strconv"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
 	"github.com/tallystick/tallystick/sequence"
+	"github.com/tallystick/tallystick/sequence/seqprom"
 	"github.com/tallystick/tallystick/sequence/seqtest"
 )
 
@@ -120,10 +127,10 @@ func account(t *testing.T, rnd *rand.Rand) {
 		t.Fatal(err)
 	}
 	missing := record.Next - 1 - int64(len(got))
-	counted := make(map[sequence.BurnCause]int64)
+	counted := make(map[string]int64)
 	var sum int64
 	for _, svc := range fleet.stopped {
-		for cause, n := range svc.Stats().Burned {
+		for cause, n := range burnedInMetrics(t, svc) {
 			counted[cause] += n
 			sum += n
 		}
@@ -132,4 +139,25 @@ func account(t *testing.T, rnd *rand.Rand) {
 	if sum != missing {
 		t.Errorf("%d values are missing, %d are counted", missing, sum)
 	}
+}
+
+// burnedInMetrics returns what the metrics page of svc says was burned.
+func burnedInMetrics(t *testing.T, svc *sequence.Service) map[string]int64 {
+	t.Helper()
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(seqprom.New(svc.Stats))
+	page := httptest.NewRecorder()
+	promhttp.HandlerFor(registry, promhttp.HandlerOpts{}).ServeHTTP(page, httptest.NewRequest("GET", "/metrics", nil))
+	burned := make(map[string]int64)
+	for _, m := range regexp.MustCompile(`(?m)^tallystick_sequence_values_burned_total\{cause="(\w+)"\} (\S+)$`).FindAllStringSubmatch(page.Body.String(), -1) {
+		n, err := strconv.ParseFloat(m[2], 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		burned[m[1]] = int64(n)
+	}
+	if len(burned) != 4 {
+		t.Fatalf("metrics page: %s", page.Body)
+	}
+	return burned
 }
