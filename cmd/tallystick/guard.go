@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/tallystick/tallystick/internal/access"
 	"github.com/tallystick/tallystick/internal/watched"
 	"github.com/tallystick/tallystick/sequence"
@@ -20,6 +22,16 @@ type guard struct {
 	tokens *watched.File[access.List]
 	waived bool // no token is asked for
 	limit  chan struct{}
+	denied *prometheus.CounterVec
+}
+
+func newGuard(o serveOptions, tokens *watched.File[access.List], r prometheus.Registerer) *guard {
+	g := &guard{tokens: tokens, waived: o.insecureNoTokens, limit: make(chan struct{}, o.maxInFlight)}
+	g.denied = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "tallystick_http_refused_total", Help: "Requests refused before they were read, by reason.",
+	}, []string{"reason"})
+	r.MustRegister(g.denied)
+	return g
 }
 
 type tokenKey struct{}
@@ -48,6 +60,7 @@ func (g *guard) calls(next http.Handler) http.Handler {
 			defer func() { <-g.limit }()
 			next.ServeHTTP(w, r)
 		default:
+			g.denied.WithLabelValues("busy").Inc()
 			w.Header().Set("Retry-After", "1")
 			refuse(w, r, &sequence.Error{
 				Code: sequence.CodeUnavailable, Message: "too many requests are under way", Remedy: "try again", RetryAfter: busyRetry,
@@ -78,11 +91,13 @@ func (g *guard) admit(r *http.Request, needed access.Scope) (*http.Request, *seq
 	token, err := list.Check(access.Bearer(r.Header.Get("Authorization")), needed)
 	switch {
 	case errors.Is(err, access.ErrForbidden):
+		g.denied.WithLabelValues("scope").Inc()
 		return r, &sequence.Error{
 			Code: codePermissionDenied, Message: "this needs a token of scope " + string(needed),
 			Remedy: "`tallystick token create --scope " + string(needed) + "` makes one",
 		}
 	case err != nil:
+		g.denied.WithLabelValues("token").Inc()
 		return r, &sequence.Error{
 			Code: codeUnauthenticated, Message: err.Error(),
 			Remedy: "put a token into TALLYSTICK_TOKEN or the Authorization header; `tallystick token create` makes one",

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -131,10 +132,19 @@ func describeFlag(e *pflag.InvalidValueError) failure {
 	f := failure{
 		Code:    sequence.CodeInvalid,
 		Field:   strings.ReplaceAll(e.GetFlag().Name, "-", "_"),
-		Message: fmt.Sprintf("--%s %s: %v", e.GetFlag().Name, e.GetValue(), e.Unwrap()),
+		Message: fmt.Sprintf("--%s %s: %s", e.GetFlag().Name, e.GetValue(), flagCause(e.Unwrap())),
 	}
 	if r, ok := errors.AsType[*rangeError](e); ok {
 		f.Message, f.Remedy = fmt.Sprintf("--%s %s: %v", e.GetFlag().Name, e.GetValue(), r.what), r.remedy
 	}
 	return f
+}
+
+// flagCause returns why a flag refuses a value, without the function that
+// found out.
+func flagCause(err error) string {
+	if n, ok := errors.AsType[*strconv.NumError](err); ok {
+		err = n.Err
+	}
+	return strings.TrimPrefix(err.Error(), "time: ")
 }

@@ -18,6 +18,8 @@ const (
 	exitDone   = 0
 	exitFailed = 1
 	exitUsage  = 2
+
+	exitInterrupted = 130 // by a second signal, as shells have it
 )
 
 // A cli is one run of the command line: where it reads and prints, and what
@@ -34,9 +36,8 @@ type cli struct {
 
 // run runs one command line and returns its exit code.
 func run(args []string, in io.Reader, out, errOut io.Writer) int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := untilSignal(context.Background())
 	defer stop()
-	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 
 	c := &cli{program: args[0], in: in, out: out, err: errOut, output: outputOf(args)}
 	root := newRoot(c)
@@ -51,6 +52,21 @@ func run(args []string, in io.Reader, out, errOut io.Writer) int {
 		return exitUsage
 	}
 	return exitFailed
+}
+
+// untilSignal returns a context that ends with the first SIGINT or SIGTERM. The
+// second ends the process at once.
+func untilSignal(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		<-signals
+		cancel()
+		<-signals
+		os.Exit(exitInterrupted)
+	}()
+	return ctx, cancel
 }
 
 func newRoot(c *cli) *cobra.Command {

@@ -43,7 +43,7 @@ func newServer(o serveOptions, service *sequence.Service, tokens *watched.File[a
 	s := &server{service: service, tokens: tokens, log: log, drain: o.drainTimeout, stopped: make(chan struct{})}
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), sequenceMetrics(service))
-	guard := &guard{tokens: tokens, waived: o.insecureNoTokens, limit: make(chan struct{}, o.maxInFlight)}
+	guard := newGuard(o, tokens, registry)
 	path, rpc := serveSequences(service, newObserver(registry, log).options()...)
 
 	mux := http.NewServeMux()

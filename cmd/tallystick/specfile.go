@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -53,7 +54,7 @@ func specsFromLines(b []byte) ([]sequence.Spec, error) {
 		}
 		spec, err := parseSpec(line)
 		if err != nil {
-			return nil, fmt.Errorf("line %d: %w", n, err)
+			return nil, fmt.Errorf("line %d: %s", n, withoutPlace(err))
 		}
 		specs = append(specs, spec)
 	}
@@ -69,7 +70,7 @@ func specsFromYAML(b []byte) ([]sequence.Spec, error) {
 	for _, node := range list {
 		spec, err := specFromNode(&node)
 		if err != nil {
-			return nil, fmt.Errorf("line %d: %w", node.Line, err)
+			return nil, fmt.Errorf("line %d: %s", node.Line, withoutPlace(err))
 		}
 		specs = append(specs, spec)
 	}
@@ -87,3 +88,9 @@ func specFromNode(node *yaml.Node) (sequence.Spec, error) {
 	}
 	return parseSpec(b)
 }
+
+var place = regexp.MustCompile(`\(line \d+:\d+\):? ?`)
+
+// withoutPlace drops the place within a single definition: the line of the
+// file says it.
+func withoutPlace(err error) string { return place.ReplaceAllString(err.Error(), "") }

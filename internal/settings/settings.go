@@ -63,7 +63,7 @@ func set(flags *pflag.FlagSet, f *pflag.Flag, values *koanf.Koanf, source string
 	}
 	if err := flags.Set(f.Name, text); err != nil {
 		// The flag's own words, without naming the flag.
-		return fmt.Errorf("%s: %w", source, unwrapAll(err))
+		return fmt.Errorf("%s: %s", source, strings.TrimPrefix(unwrapAll(err).Error(), "time: "))
 	}
 	return nil
 }

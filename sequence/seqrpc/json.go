@@ -32,7 +32,14 @@ func (c jsonCodec) Unmarshal(data []byte, message any) error {
 	if !ok {
 		return fmt.Errorf("%T is no protobuf message", message)
 	}
-	return UnmarshalJSON(data, m)
+	name := m.ProtoReflect().Descriptor().Name()
+	if len(bytes.TrimSpace(data)) == 0 {
+		return fmt.Errorf("the body is empty; send a JSON object with the fields of %s, {} for none", name)
+	}
+	if err := UnmarshalJSON(data, m); err != nil {
+		return fmt.Errorf("the body is no %s in JSON: %w", name, err)
+	}
+	return nil
 }
 
 // MarshalJSON returns m as this package's wire has it in JSON, compact and the
@@ -48,14 +55,11 @@ func MarshalJSON(m proto.Message) ([]byte, error) {
 	return tight.Bytes(), err
 }
 
-// UnmarshalJSON reads m as MarshalJSON prints it, or returns one line that says where data is wrong.
+// UnmarshalJSON reads m as MarshalJSON prints it, or returns one line that says
+// where data is wrong.
 func UnmarshalJSON(data []byte, m proto.Message) error {
-	name := m.ProtoReflect().Descriptor().Name()
-	if len(bytes.TrimSpace(data)) == 0 {
-		return fmt.Errorf("the body is empty; send a JSON object with the fields of %s, {} for none", name)
-	}
 	if err := protojson.Unmarshal(data, m); err != nil {
-		return fmt.Errorf("the body is no %s in JSON: %w", name, plainJSONError(err))
+		return plainJSONError(err)
 	}
 	return nil
 }
