@@ -76,7 +76,7 @@ func (f *fleet) Return(ctx context.Context, req sequence.ReturnRequest) error {
 }
 
 func account(t *testing.T, rnd *rand.Rand) {
-	fleet := &fleet{store: seqtest.NewMemory(), rnd: rnd}
+	fleet := &fleet{store: seqtest.NewMemory(), rnd: rand.New(rand.NewPCG(rnd.Uint64(), 2))}
 	for range 3 {
 		fleet.start()
 	}

@@ -107,6 +107,7 @@ func (c *Client) Sequence(name string) *Sequence {
 	s := c.all[name]
 	if s == nil {
 		s = newSequence(c, name)
+		s.closed = c.closed
 		c.all[s.name] = s
 	}
 	// Publishing copies the map; doing so once per as many look-ups as it has
@@ -149,7 +150,7 @@ func (c *Client) Close(ctx context.Context) error {
 		return nil
 	}
 	c.closed = true
-	all := c.all
+	all := maps.Clone(c.all)
 	c.mu.Unlock()
 	var unused []ReturnRequest
 	for _, s := range all {

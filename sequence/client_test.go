@@ -76,6 +76,9 @@ func TestRestartOfEverythingBurnsNothing(t *testing.T) {
 		if _, err := c.Next(t.Context(), "s"); !errors.Is(err, sequence.ErrClosed) {
 			t.Errorf("Next after Close: %v", err)
 		}
+		if _, err := c.Next(t.Context(), "other"); !errors.Is(err, sequence.ErrClosed) {
+			t.Errorf("Next of another sequence after Close: %v", err)
+		}
 	}
 }
 

@@ -22,7 +22,7 @@ type entry struct {
 	record  Record // the newest seen; Version 0: none yet
 	ours    bool   // record is as this server's newest allocation left it
 	broken  *Error // the store contradicted itself: nothing is granted any more
-	gone    bool   // there is no such sequence; a new entry takes over if there is one again
+	gone    bool   // this entry is used no more: the sequence is not there, or the service was closed
 	stock   stock
 	window  refill.Window // values granted
 	grants  grantLog
@@ -137,7 +137,11 @@ func (e *entry) giveUp(r LeaseResult) {
 // restock puts runs back, or burns them if the sequence was changed since.
 // Requires e.mu.
 func (e *entry) restock(runs []Run, epoch uint64, version uint32) {
-	if version != e.record.Version {
+	switch {
+	case e.gone:
+		e.service.burn(BurnedLeftOver, countRuns(runs))
+		return
+	case version != e.record.Version:
 		e.service.burn(BurnedAlter, countRuns(runs))
 		return
 	}
@@ -249,6 +253,10 @@ func (e *entry) adopt(r Record, block Block) error {
 	}
 	e.ours = block.Count > 0 || e.ours && r.Nonce == old.Nonce
 	e.record = r
+	if e.gone {
+		e.service.burn(BurnedLeftOver, block.Count)
+		return nil
+	}
 	e.service.burn(BurnedLeftOver, e.stock.add(block.Run, block.Epoch))
 	return nil
 }

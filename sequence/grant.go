@@ -17,6 +17,10 @@ func (s *Service) Lease(ctx context.Context, req LeaseRequest) (LeaseResponse, e
 	if n := len(req.Items); n == 0 || n > MaxLeaseItems {
 		return LeaseResponse{}, invalid("items", fmt.Sprintf("ask for 1 to %d sequences at once", MaxLeaseItems), "has %d entries", n)
 	}
+	if err := checkText("client_id", req.ClientID, 0); err != nil {
+		return LeaseResponse{}, err
+	}
+	s.log.Debug("lease", "client", req.ClientID, "sequences", len(req.Items))
 	results := make([]LeaseResult, len(req.Items))
 	for i, item := range req.Items {
 		if err := item.validate(); err != nil {
@@ -142,7 +146,7 @@ func (e *entry) takeBack(req ReturnRequest) error {
 	defer e.mu.Unlock()
 	g := e.grants.find(req.LeaseID)
 	switch {
-	case g == nil:
+	case e.gone, g == nil:
 		e.service.burn(BurnedReturn, req.Count)
 		return &Error{Code: CodePrecondition, Field: "lease_id", Message: "the lease is not known any more; its values are burned"}
 	case g.ended:
@@ -161,13 +165,14 @@ func (e *entry) takeBack(req ReturnRequest) error {
 	return nil
 }
 
-// giveBack returns the end of the stock to the store, in one write that only
-// succeeds if nobody has moved the counter since this server's newest block.
+// giveBack ends e and returns the end of its stock to the store, in one write
+// that only succeeds if nobody has moved the counter since this server's newest
+// block. It holds e.mu during the call: nobody has any business with e now.
 func (e *entry) giveBack(ctx context.Context) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	rest := func() { e.service.burn(BurnedLeftOver, e.stock.drop()) }
-	defer rest()
+	e.gone = true
+	defer func() { e.service.burn(BurnedLeftOver, e.stock.drop()) }()
 	if !e.ours || e.broken != nil || e.stock.count == 0 || ctx.Err() != nil {
 		return
 	}

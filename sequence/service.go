@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"fmt"
 	"log/slog"
+	"maps"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -185,7 +186,7 @@ func (s *Service) Close(ctx context.Context) error {
 		return nil
 	}
 	s.closed = true
-	entries := s.entries
+	entries := maps.Clone(s.entries)
 	s.mu.Unlock()
 
 	s.pool.wait(ctx)

@@ -244,11 +244,17 @@ func TestGiveBackNeedsTheNewestWrite(t *testing.T) {
 func TestStoppingServerRefusesLeases(t *testing.T) {
 	svc := newService(t, seqtest.NewMemory())
 	create(t, svc, sequence.Spec{Name: "s"})
-	mustLease(t, svc, sequence.LeaseItem{Name: "s", Count: 1})
+	r := mustLease(t, svc, sequence.LeaseItem{Name: "s", Count: 1})
 	svc.Close(t.Context())
 	_, err := svc.Lease(t.Context(), sequence.LeaseRequest{Items: []sequence.LeaseItem{{Name: "s", Count: 1}}})
 	if !errors.Is(err, sequence.ErrUnavailable) || !errors.Is(err, sequence.ErrClosed) {
 		t.Errorf("lease after Close: %v", err)
+	}
+	if err := svc.Return(t.Context(), sequence.ReturnRequest{Name: "s", LeaseID: r.LeaseID, Count: 1}); !errors.Is(err, sequence.ErrPrecondition) {
+		t.Errorf("return after Close: %v", err)
+	}
+	if n := svc.Stats().Burned[sequence.BurnedReturn]; n != 1 {
+		t.Errorf("%d values counted as burned by a late return, want 1", n)
 	}
 }
 
