@@ -59,10 +59,6 @@ func encodeLeaseResponse(res sequence.LeaseResponse) *sequencev1.LeaseResponse {
 	return &sequencev1.LeaseResponse{Results: each(res.Results, encodeResult)}
 }
 
-func decodeLeaseResponse(m *sequencev1.LeaseResponse) sequence.LeaseResponse {
-	return sequence.LeaseResponse{Results: each(m.GetResults(), decodeResult)}
-}
-
 func encodeResult(r sequence.LeaseResult) *sequencev1.LeaseResult {
 	if r.Err != nil {
 		return &sequencev1.LeaseResult{Name: r.Name, Epoch: r.Epoch, DefinitionVersion: r.Version, Error: EncodeError(r.Err)}

@@ -66,7 +66,7 @@ func (c *Client) inTurn(ctx context.Context, e effect, try func(context.Context,
 	var err error
 	for i := range c.targets {
 		at := (first + i) % len(c.targets)
-		err = c.attempt(ctx, c.targets[at], len(c.targets)-i, e, try)
+		err = c.attempt(ctx, c.targets[at], i == len(c.targets)-1, e, try)
 		if !errors.Is(err, sequence.ErrUnavailable) {
 			c.preferred.Store(int64(at))
 			return err
@@ -78,12 +78,13 @@ func (c *Client) inTurn(ctx context.Context, e effect, try func(context.Context,
 	return err
 }
 
-// attempt calls try with t, in a fair share of the time when there are others
-// to try after it.
-func (c *Client) attempt(ctx context.Context, t *target, left int, e effect, try func(context.Context, *target) error) error {
-	if deadline, ok := ctx.Deadline(); ok && left > 1 && e == repeatable {
+// attempt calls try with t, in half of the time when there are others to try
+// after it: a server that hangs must leave time for them, and a slow one needs
+// time to answer.
+func (c *Client) attempt(ctx context.Context, t *target, last bool, e effect, try func(context.Context, *target) error) error {
+	if deadline, ok := ctx.Deadline(); ok && !last && e == repeatable {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, min(c.timeout, time.Until(deadline)/time.Duration(left)))
+		ctx, cancel = context.WithTimeout(ctx, min(c.timeout, time.Until(deadline)/2))
 		defer cancel()
 	}
 	return t.attempt(ctx, e, try)
