@@ -39,7 +39,7 @@ fuzz: ## fuzz each target for FUZZTIME (30s)
 	FUZZTIME=$(FUZZTIME) scripts/fuzz
 
 faults: setup ## run the fault tests at full size (up to an hour)
-	TALLYSTICK_FULL=1 go test -run Fault -timeout 60m $(TESTFLAGS) ./...
+	TALLYSTICK_FULL=1 go test -count=1 -run Fault -timeout 60m $(TESTFLAGS) ./...
 
-bench: setup ## run the benchmarks and write bench/RESULTS.md
-	go run ./bench
+bench: setup ## measure at full size and write bench/RESULTS.md
+	TALLYSTICK_FULL=1 go test -count=1 -run Results -timeout 60m $(TESTFLAGS) ./bench

@@ -5,8 +5,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
-	"strconv"
 	"sync"
 	"syscall"
 )
@@ -14,17 +12,23 @@ import (
 // A workspace is the folder of everything that one test process starts.
 type workspace struct {
 	dir string
-	// lifeline is never written to. Its end, which the kernel brings about
-	// however the process dies, is what the watchdog waits for.
-	lifeline io.WriteCloser
+	// lifeline tells the watchdog which processes run. Its end, which the
+	// kernel brings about however this process dies, is what it waits for.
+	lifeline io.Writer
 }
 
-// watchdog waits for the end of its input, and then kills the processes named
-// in $1/pids and removes $1. What a dying server still writes may make the
-// first removal fail.
+// watchdog reads "start PID" and "end PID" until the end of its input, and then
+// kills the processes that have not ended and removes the folder $1. What a
+// dying server still writes may make the first removal fail.
 const watchdog = `
-read -r _
-for f in "$1"/pids/*; do kill -9 "${f##*/}"; done
+pids=" "
+while read -r what pid; do
+	case $what in
+	start) pids="$pids$pid " ;;
+	end) pids="${pids%% $pid *} ${pids#* $pid }" ;;
+	esac
+done
+kill -9 $pids
 for i in 1 2 3 4 5 6 7 8 9 10; do rm -rf "$1" && break; sleep 0.5; done`
 
 // ourWorkspace returns the workspace of this process.
@@ -37,9 +41,6 @@ func openWorkspace() (*workspace, error) {
 	}
 	// Servers that refuse to be root have to get at their folder below.
 	if err := os.Chmod(dir, 0o755); err != nil {
-		return nil, err
-	}
-	if err := os.Mkdir(filepath.Join(dir, "pids"), 0o755); err != nil {
 		return nil, err
 	}
 	cmd := exec.Command("sh", "-c", watchdog, "realtest-watchdog", dir)
@@ -65,9 +66,6 @@ func (w *workspace) folder(name string) (string, error) {
 
 // guard has pid killed when this process ends, until release is called.
 func (w *workspace) guard(pid int) (release func(), err error) {
-	file := filepath.Join(w.dir, "pids", strconv.Itoa(pid))
-	if err := os.WriteFile(file, nil, 0o644); err != nil {
-		return nil, err
-	}
-	return func() { os.Remove(file) }, nil
+	_, err = fmt.Fprintln(w.lifeline, "start", pid)
+	return func() { fmt.Fprintln(w.lifeline, "end", pid) }, err
 }
