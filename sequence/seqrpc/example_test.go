@@ -3,53 +3,66 @@ package seqrpc_test
 import (
 	"context"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"testing"
 
 	"github.com/tallystick/tallystick/sequence"
 	"github.com/tallystick/tallystick/sequence/seqrpc"
+	"github.com/tallystick/tallystick/sequence/seqtest"
 )
 
-// An application asks for a value where it asked its database before.
+// A server and an application that takes values from it.
 func Example() {
-	insert := func(ctx context.Context) error {
-		servers, err := seqrpc.Dial("http://127.0.0.1:7070", seqrpc.Options{})
-		if err != nil {
-			return err
-		}
-		client := sequence.NewClient(servers, sequence.ClientOptions{})
-		defer client.Close(ctx) // gives unused values back
+	service := sequence.NewService(seqtest.NewMemory(), sequence.ServiceOptions{})
+	mux := http.NewServeMux()
+	mux.Handle(seqrpc.Handler(service))
+	server := httptest.NewUnstartedServer(mux)
+	server.Config.Protocols = new(http.Protocols)
+	server.Config.Protocols.SetUnencryptedHTTP2(true)
+	server.Start()
+	defer server.Close()
 
-		id, err := client.Next(ctx, "orders_seq") // was: SELECT nextval('orders_seq')
-		if err != nil {
-			return err
-		}
-		fmt.Println(id)
-		return nil
+	ctx := context.Background()
+	remote, err := seqrpc.Dial(server.URL, seqrpc.Options{})
+	if err != nil {
+		panic(err)
 	}
-	_ = insert
+	defer remote.Close()
+	_, err = remote.Create(ctx, sequence.CreateRequest{Specs: []sequence.Spec{{Name: "orders_seq", Start: new(int64(1001))}}})
+	if err != nil {
+		panic(err)
+	}
+	client := sequence.NewClient(remote, sequence.ClientOptions{})
+	defer client.Close(ctx)
+	for range 3 {
+		id, err := client.Next(ctx, "orders_seq")
+		fmt.Println(id, err)
+	}
+	_, err = client.Next(ctx, "unknown_seq")
+	fmt.Println(err)
+	// Output:
+	// 1001 <nil>
+	// 1002 <nil>
+	// 1003 <nil>
+	// sequence: sequence "unknown_seq" does not exist (create it with `tallystick seq create`)
 }
 
-// Several servers, a token, warming up, and more than one value at a time.
-func ExampleDial() {
-	insert := func(ctx context.Context, token string) error {
-		servers, err := seqrpc.Dial("http://10.0.0.1:7070,http://10.0.0.2:7070", seqrpc.Options{Token: token})
-		if err != nil {
-			return err
-		}
-		client := sequence.NewClient(servers, sequence.ClientOptions{})
-		defer client.Close(ctx) // gives unused values back
-
-		if err := client.Warm(ctx, "orders_seq", "invoices_seq"); err != nil { // before traffic comes
-			return err
-		}
-		id, err := client.Next(ctx, "orders_seq")
-		orders := client.Sequence("orders_seq") // saves the look-up by name
-		id, err = orders.Next(ctx)
-		ids, err := orders.NextN(ctx, 1000) // all or none, in order
-		if err != nil {
-			return err
-		}
-		fmt.Println(id, len(ids))
-		return nil
+func BenchmarkLease(b *testing.B) {
+	for _, count := range []int64{1, 500} {
+		b.Run(fmt.Sprintf("%d values", count), func(b *testing.B) {
+			service := sequence.NewService(seqtest.NewMemory(), sequence.ServiceOptions{})
+			if _, err := service.Create(b.Context(), sequence.CreateRequest{Specs: []sequence.Spec{{Name: "a"}}}); err != nil {
+				b.Fatal(err)
+			}
+			c := dial(b, serve(b, service).URL)
+			req := sequence.LeaseRequest{Items: []sequence.LeaseItem{{Name: "a", Count: count}}}
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := c.Lease(b.Context(), req); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
 	}
-	_ = insert
 }
