@@ -54,6 +54,10 @@ func run(args []string, in io.Reader, out, errOut io.Writer) int {
 	return exitFailed
 }
 
+// echoTime is how long after a signal another one counts as the same:
+// timeout(1) and some supervisors send it to the process and to its group.
+const echoTime = 300 * time.Millisecond
+
 // untilSignal returns a context that ends with the first SIGINT or SIGTERM. The
 // second ends the process at once.
 func untilSignal(ctx context.Context) (context.Context, context.CancelFunc) {
@@ -62,8 +66,11 @@ func untilSignal(ctx context.Context) (context.Context, context.CancelFunc) {
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	go func() {
 		<-signals
+		first := time.Now()
 		cancel()
-		<-signals
+		for time.Since(first) < echoTime {
+			<-signals
+		}
 		os.Exit(exitInterrupted)
 	}()
 	return ctx, cancel

@@ -55,7 +55,7 @@ func (c *cli) adopt(ctx context.Context, o storeOptions, n int64) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, dir.Close()) }()
-	store, err := openStore(ctx, o, dir)
+	store, err := openStore(ctx, o, dir, true)
 	if err != nil {
 		return err
 	}

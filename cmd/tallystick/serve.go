@@ -101,7 +101,7 @@ func (c *cli) serve(ctx context.Context, o serveOptions) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, dir.Close()) }()
-	store, err := openStore(ctx, o.store, dir)
+	store, err := openStore(ctx, o.store, dir, false)
 	if err != nil {
 		return err
 	}
@@ -112,6 +112,9 @@ func (c *cli) serve(ctx context.Context, o serveOptions) (err error) {
 	listener, err := net.Listen("tcp", o.listen)
 	if err != nil {
 		return fmt.Errorf("listen on %s: %w", o.listen, err)
+	}
+	if o.insecureNoTokens && tokens.Get().Exists {
+		logger.Warn("tokens are not asked for, although there are some: --insecure-no-tokens is set")
 	}
 	c.greet(o, listener.Addr())
 	logger.Info("ready", "listen", listener.Addr().String(), "store", o.store.describe(), "tls", certificate != nil, "version", version)

@@ -179,10 +179,29 @@ func TestSecondSignalEndsAtOnce(t *testing.T) {
 	p.cmd.Process.Signal(syscall.SIGINT)
 	p.err.wait(t, p.done, regexp.MustCompile(`"stopping"`))
 	begin := time.Now()
-	p.cmd.Process.Signal(syscall.SIGINT)
-	p.wait(t)
+	eventually(t, "it ends", func() bool {
+		p.cmd.Process.Signal(syscall.SIGINT)
+		select {
+		case <-p.done:
+			return true
+		default:
+			return false
+		}
+	})
 	if took := time.Since(begin); took > 5*time.Second || p.cmd.ProcessState.ExitCode() != 130 {
 		t.Errorf("ended after %v: %v", took, p.cmd.ProcessState)
+	}
+}
+
+// TestSignalToProcessAndGroup: timeout(1) sends its signal to both.
+func TestSignalToProcessAndGroup(t *testing.T) {
+	t.Parallel()
+	p := start(t)
+	p.run(t, "tallystick seq create a && tallystick seq next a")
+	p.cmd.Process.Signal(syscall.SIGTERM)
+	p.cmd.Process.Signal(syscall.SIGINT)
+	if code := p.wait(t); code != 0 || !strings.Contains(p.err.String(), `"given_back":999`) {
+		t.Errorf("exit %d: %s", code, p.err)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/tallystick/tallystick/internal/access"
+	"github.com/tallystick/tallystick/internal/observe"
 	"github.com/tallystick/tallystick/internal/watched"
 	"github.com/tallystick/tallystick/sequence"
 )
@@ -44,7 +46,8 @@ func newServer(o serveOptions, service *sequence.Service, tokens *watched.File[a
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), sequenceMetrics(service))
 	guard := newGuard(o, tokens, registry)
-	path, rpc := serveSequences(service, newObserver(registry, log).options()...)
+	observer := observe.New(observe.Options{Metrics: registry, Logger: log, Caller: tokenOf, Changes: changesSequences})
+	path, rpc := serveSequences(service, observer.Handler()...)
 
 	mux := http.NewServeMux()
 	mux.Handle(path, guard.calls(rpc))
@@ -53,7 +56,7 @@ func newServer(o serveOptions, service *sequence.Service, tokens *watched.File[a
 	mux.HandleFunc("GET /readyz", s.ready)
 
 	s.http = &http.Server{
-		Handler:           http.NewCrossOriginProtection().Handler(mux),
+		Handler:           contained(http.NewCrossOriginProtection().Handler(mux), log),
 		Protocols:         new(http.Protocols),
 		ReadHeaderTimeout: headerTimeout,
 		ReadTimeout:       requestTimeout,
@@ -66,6 +69,19 @@ func newServer(o serveOptions, service *sequence.Service, tokens *watched.File[a
 	s.http.Protocols.SetHTTP2(true)
 	s.http.Protocols.SetUnencryptedHTTP2(true)
 	return s
+}
+
+// contained logs the panic of one request and ends only that.
+func contained(next http.Handler, log *slog.Logger) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer func() {
+			if cause := recover(); cause != nil && cause != http.ErrAbortHandler {
+				log.Error("panic", "path", r.URL.Path, "panic", cause, "stack", string(debug.Stack()))
+				panic(http.ErrAbortHandler)
+			}
+		}()
+		next.ServeHTTP(w, r)
+	})
 }
 
 // ready answers whether requests should come here.

@@ -27,14 +27,13 @@ type store interface {
 	Adopt(context.Context) error // accepts a store that took the place of another
 }
 
-// openStore opens the store that o names.
-func openStore(_ context.Context, o storeOptions, dir *datadir.Dir) (store, error) {
-	switch o.kind {
-	case storeBolt:
+// openStore opens the store that o names. adopt opens it even if it is not the
+// one that it was.
+func openStore(ctx context.Context, o storeOptions, dir *datadir.Dir, adopt bool) (store, error) {
+	if o.kind == storeBolt {
 		return seqbolt.Open(dir.File("sequence.db"), seqbolt.Options{})
-	default:
-		return nil, fmt.Errorf("store %q is not known", o.kind)
 	}
+	return nil, fmt.Errorf("store %q is not known", o.kind)
 }
 
 // serveSequences returns the handler of the sequence service and its path.
@@ -44,6 +43,17 @@ func serveSequences(s *sequence.Service, opts ...connect.HandlerOption) (string,
 
 // leaseIsEnough reports whether a token of scope lease may make this request.
 func leaseIsEnough(r *http.Request) bool { return seqrpc.LeaseOnly(r.URL.Path) }
+
+// changesSequences reports whether a procedure creates, changes or deletes
+// sequences.
+func changesSequences(procedure string) bool {
+	switch procedure {
+	case sequencev1.SequenceServiceCreateProcedure, sequencev1.SequenceServiceAlterProcedure,
+		sequencev1.SequenceServiceDeleteProcedure, sequencev1.SequenceServiceRestartProcedure:
+		return true
+	}
+	return false
+}
 
 // refuse answers a request with err in the protocol the request speaks.
 func refuse(w http.ResponseWriter, r *http.Request, err error) { seqrpc.WriteError(w, r, err) }

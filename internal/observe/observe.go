@@ -1,4 +1,6 @@
-package main
+// Package observe watches the calls a server answers: it counts and times them,
+// logs those that change something, and contains their panics.
+package observe
 
 import (
 	"context"
@@ -13,16 +15,27 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// An observer counts and times calls, logs those that change something, and
-// contains their panics.
-type observer struct {
+// An Observer watches the calls of any number of services.
+type Observer struct {
 	calls   *prometheus.CounterVec
 	seconds *prometheus.HistogramVec
 	log     *slog.Logger
+	caller  func(context.Context) string
+	changes func(procedure string) bool
 }
 
-func newObserver(r prometheus.Registerer, log *slog.Logger) *observer {
-	o := &observer{
+// Options says what an [Observer] cannot know. All fields are needed.
+type Options struct {
+	Metrics prometheus.Registerer
+	Logger  *slog.Logger
+	Caller  func(context.Context) string // names who makes a call, for the log
+	Changes func(procedure string) bool  // whether a procedure changes something that is worth a line in the log
+}
+
+// New returns an observer and registers its metrics. It panics if they are
+// registered already.
+func New(opts Options) *Observer {
+	o := &Observer{
 		calls: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "tallystick_rpc_calls_total", Help: "Calls answered, by method and status.",
 		}, []string{"method", "code"}),
@@ -30,20 +43,21 @@ func newObserver(r prometheus.Registerer, log *slog.Logger) *observer {
 			Name: "tallystick_rpc_duration_seconds", Help: "Time to answer a call, by method.",
 			Buckets: []float64{.0001, .0003, .001, .003, .01, .03, .1, .3, 1, 3, 10},
 		}, []string{"method"}),
-		log: log,
+		log: opts.Logger, caller: opts.Caller, changes: opts.Changes,
 	}
-	r.MustRegister(o.calls, o.seconds)
+	opts.Metrics.MustRegister(o.calls, o.seconds)
 	return o
 }
 
-func (o *observer) options() []connect.HandlerOption {
+// Handler returns the options that make a service observed.
+func (o *Observer) Handler() []connect.HandlerOption {
 	return []connect.HandlerOption{
 		connect.WithInterceptors(connect.UnaryInterceptorFunc(o.observe)),
 		connect.WithRecover(o.recovered),
 	}
 }
 
-func (o *observer) observe(next connect.UnaryFunc) connect.UnaryFunc {
+func (o *Observer) observe(next connect.UnaryFunc) connect.UnaryFunc {
 	return func(ctx context.Context, req connect.AnyRequest) (connect.AnyResponse, error) {
 		begin := time.Now()
 		res, err := next(ctx, req)
@@ -53,24 +67,15 @@ func (o *observer) observe(next connect.UnaryFunc) connect.UnaryFunc {
 		}
 		o.calls.WithLabelValues(method, code).Inc()
 		o.seconds.WithLabelValues(method).Observe(time.Since(begin).Seconds())
-		if changes(method) {
-			o.log.Info("change", "method", method, "code", code, "token", tokenOf(ctx), "peer", req.Peer().Addr)
+		if o.changes(req.Spec().Procedure) {
+			o.log.Info("change", "method", method, "code", code, "token", o.caller(ctx), "peer", req.Peer().Addr)
 		}
 		return res, err
 	}
 }
 
-// changes reports whether a method manages sequences, which is worth a line.
-func changes(method string) bool {
-	switch method {
-	case "Create", "Alter", "Delete", "Restart":
-		return true
-	}
-	return false
-}
-
 // recovered turns a panic into an error of the one call it happened in.
-func (o *observer) recovered(_ context.Context, spec connect.Spec, _ http.Header, cause any) error {
+func (o *Observer) recovered(_ context.Context, spec connect.Spec, _ http.Header, cause any) error {
 	o.log.Error("panic", "procedure", spec.Procedure, "panic", cause, "stack", string(debug.Stack()))
 	return connect.NewError(connect.CodeInternal, errors.New("the server has a defect; its log tells more"))
 }
