@@ -2,7 +2,9 @@ package realtest
 
 import (
 	"crypto/rand"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -94,8 +96,11 @@ func dynaliteCommand() (Command, error) {
 		return Command{}, missing("node")
 	}
 	modules := filepath.Join(module, ".cache", "dynalite", "node_modules")
-	if _, err := os.Stat(filepath.Join(modules, "dynalite")); err != nil {
+	_, err = os.Stat(filepath.Join(modules, "dynalite"))
+	if errors.Is(err, fs.ErrNotExist) {
 		return Command{}, missing("dynalite")
+	} else if err != nil {
+		return Command{}, err
 	}
 	return Command{
 		Name: "dynalite",

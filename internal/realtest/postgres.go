@@ -168,7 +168,8 @@ func postgresPrograms() (string, error) {
 	if err != nil {
 		return "", missing("PostgreSQL")
 	}
-	return filepath.Dir(path), nil
+	path, err = filepath.EvalSymlinks(path) // the others need not be linked
+	return filepath.Dir(path), err
 }
 
 // byVersion compares paths like /usr/lib/postgresql/15/bin/initdb.
