@@ -14,12 +14,12 @@ const serverBuffer = 60 * time.Second
 // blockPolicy returns how a server caches the sequence of r, of which it has
 // granted lately values in the last minute. A full cache is one block of 60 s
 // of consumption, at least block_size and at most max_block. It never is more
-// than was granted in the last minute, so that a burst, or a server that lives
+// than twice what was granted in the last minute, so that a burst, or a server that lives
 // for seconds, burns about as much as it was good for; nor over 1 % of what is
 // left of the range, so that a few servers do not empty a small one.
 func blockPolicy(r Record, lately int64) refill.Policy {
 	d := r.Definition
-	most := min(d.MaxBlock, max(d.BlockSize, lately))
+	most := min(d.MaxBlock, max(d.BlockSize, 2*min(lately, d.MaxBlock)))
 	most = int64(min(max(1, r.Remaining()/100), uint64(most)))
 	return refill.Policy{
 		Buffer: serverBuffer, Periods: 1,
