@@ -2,7 +2,6 @@ package bench
 
 import (
 	"fmt"
-	"net"
 	"net/http"
 	"testing"
 
@@ -23,7 +22,7 @@ func startServer(t testing.TB, args ...string) server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	address := freeAddress(t)
+	address := realtest.FreeAddr(t)
 	url := "http://" + address
 	return server{URL: url, Process: realtest.Start(t, realtest.Command{
 		Name: "tallystick", Path: path,
@@ -41,17 +40,6 @@ func startServer(t testing.TB, args ...string) server {
 			return nil
 		},
 	})}
-}
-
-// freeAddress returns a loopback address that was free a moment ago.
-func freeAddress(t testing.TB) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }
 
 // onDynamo returns the flags that point a server at a table.

@@ -63,11 +63,13 @@ func (e *entry) begin(item LeaseItem) (LeaseResult, *waiter, bool) {
 		return LeaseResult{Name: item.Name, Err: e.broken}, nil, true
 	}
 	now := time.Now()
-	if r, ok := e.grant(item, now); ok {
-		if e.due(now) && now.After(e.retryAt) {
-			e.launch(now)
+	if !e.worthABlock(item, now) {
+		if r, ok := e.grant(item, now); ok {
+			if e.due(now) && now.After(e.retryAt) {
+				e.launch(now)
+			}
+			return r, nil, true
 		}
-		return r, nil, true
 	}
 	if len(e.waiting) >= maxWaiting {
 		return LeaseResult{Name: item.Name, Err: &Error{Code: CodeUnavailable, Field: "name", RetryAfter: retryAfter,
@@ -78,6 +80,17 @@ func (e *entry) begin(item LeaseItem) (LeaseResult, *waiter, bool) {
 	e.waiting = append(e.waiting, w)
 	e.launch(now)
 	return LeaseResult{}, w, true
+}
+
+// worthABlock reports whether item asks for more than the stock has and than a
+// block ahead of need would bring: it waits for one of its own, instead of
+// getting what it wants in many small leases. While the store is known to be
+// away it takes what there is. Requires e.mu.
+func (e *entry) worthABlock(item LeaseItem, now time.Time) bool {
+	if item.Count <= e.stock.count || e.stock.count == 0 || now.Before(e.retryAt) {
+		return false
+	}
+	return item.Count > blockPolicy(e.record, e.window.Total(now)).Max
 }
 
 // await returns what w gets. When ctx ends first, what it was granted in the
