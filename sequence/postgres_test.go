@@ -378,6 +378,9 @@ func TestDefinitionsMeanWhatTheyMeanInPostgres(t *testing.T) {
 				}
 			}
 			t.Logf("%+v", met)
+			if n := client.Stats().Values; how != "servers restarted" && n != int64(met.values) {
+				t.Errorf("the client counts %d values, %d were taken", n, met.values)
+			}
 			all.add(met)
 		})
 	}

@@ -249,6 +249,9 @@ func TestAdvanceIsTake(t *testing.T) {
 			rapid.Int64Range(d.Min, d.Max), rapid.Just(r.Next), rapid.SampledFrom([]int64{a.Low, a.High, d.Min, d.Max}),
 			rapid.Map(rapid.Int64Range(0, int64(min(d.stepsFrom(r.Next), 1000))), func(i int64) int64 { return r.Next + i*d.Increment }),
 		).Draw(t, "next by then")
+		if floor != nil && rapid.Bool().Draw(t, "close to the floor") { // by a give-back
+			now.Next = *floor + rapid.SampledFrom([]int64{0, d.Increment}).Draw(t, "steps beyond the floor")
+		}
 		if now.Next < d.Min || now.Next > d.Max {
 			return
 		}

@@ -140,6 +140,15 @@ func TestRunBeyondLeavesWhatIsBeyond(t *testing.T) {
 	})
 }
 
+func TestRunBeyondCountsPastInt64(t *testing.T) {
+	r := Run{First: math.MinInt64, Step: 1, Count: math.MaxInt64} // up to -2
+	for last, want := range map[int64]int64{-3: 1, -2: 0, -1: 0, 0: 0, math.MaxInt64: 0} {
+		if got := r.Beyond(last); got.Count != want {
+			t.Errorf("%v beyond %d: %v", r, last, got)
+		}
+	}
+}
+
 func TestRunJoinsOnlyItsContinuation(t *testing.T) {
 	checkMany(t, func(t *rapid.T) {
 		r := anyRun().Draw(t, "run")
