@@ -175,12 +175,13 @@ func testCreate(t *testing.T, f fixture) {
 	})
 }
 
+// impossible are names that no sequence can have.
+var impossible = []string{"", "\x00", "\ttallystick", "a\nb", strings.Repeat("x", 300)}
+
 func testLoad(t *testing.T, f fixture) {
 	f.create(t, f.record(t, "orders"))
-	for _, name := range []string{
-		f.name("order"), f.name("orders2"), f.name("ORDERS"), f.name("orders "), f.name("ordérs"), f.name("unknown"),
-		"", "\x00", strings.Repeat("x", 300), // names no sequence can have
-	} {
+	for _, name := range append(impossible,
+		f.name("order"), f.name("orders2"), f.name("ORDERS"), f.name("orders "), f.name("ordérs"), f.name("unknown")) {
 		f.lacks(t, name)
 	}
 	composed, decomposed := f.record(t, "caf\u00e9"), f.record(t, "cafe\u0301")
@@ -253,12 +254,15 @@ func testSwap(t *testing.T, f fixture) {
 			f.holds(t, r)
 		})
 	}
-	t.Run("a name unknown is not found and not made", func(t *testing.T) {
-		next := f.record(t, "unknown")
-		_, err := f.store.Swap(t.Context(), next.Nonce, next)
-		is(t, err, sequence.ErrNotFound)
-		f.lacks(t, next.Definition.Name)
-	})
+	for _, name := range append(impossible, f.name("unknown")) {
+		t.Run(fmt.Sprintf("%.20q is not found and not made", name), func(t *testing.T) {
+			next := f.record(t, "unknown")
+			next.Definition.Name = name
+			_, err := f.store.Swap(t.Context(), next.Nonce, next)
+			is(t, err, sequence.ErrNotFound)
+			f.lacks(t, name)
+		})
+	}
 	t.Run("a record deleted stays, and can come back", func(t *testing.T) {
 		for _, state := range []sequence.State{sequence.StateDeleted, sequence.StateOpen} {
 			next := r

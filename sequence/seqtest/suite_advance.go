@@ -2,6 +2,7 @@ package seqtest
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"testing"
 
@@ -59,12 +60,15 @@ func testAdvance(t *testing.T, f fixture) {
 			f.advances(t, a, r, c.moves)
 		})
 	}
-	t.Run("of a name unknown it is not found and makes nothing", func(t *testing.T) {
-		a := forward(f.record(t, "unknown"), 1)
-		_, err := f.store.Advance(t.Context(), a)
-		is(t, err, sequence.ErrNotFound)
-		f.lacks(t, a.Name)
-	})
+	for _, name := range append(impossible, f.name("unknown")) {
+		t.Run(fmt.Sprintf("of %.20q it is not found and makes nothing", name), func(t *testing.T) {
+			a := forward(f.record(t, "unknown"), 1)
+			a.Name = name
+			_, err := f.store.Advance(t.Context(), a)
+			is(t, err, sequence.ErrNotFound)
+			f.lacks(t, a.Name)
+		})
+	}
 	t.Run("one after another they take disjoint blocks", func(t *testing.T) {
 		r := f.record(t, "chain")
 		f.create(t, r)

@@ -134,7 +134,7 @@ func tiled(t *testing.T, d sequence.Definition, blocks []sequence.Block, values 
 
 // testSwaps lets all allocators add one by compare-and-set: none is lost.
 func testSwaps(t *testing.T, f fixture) {
-	const each = 8
+	const each = 4
 	r := f.record(t, "counter")
 	f.create(t, r)
 	var wg sync.WaitGroup
