@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"net/http"
 
@@ -12,6 +11,7 @@ import (
 	"github.com/tallystick/tallystick/internal/datadir"
 	"github.com/tallystick/tallystick/sequence"
 	"github.com/tallystick/tallystick/sequence/seqbolt"
+	"github.com/tallystick/tallystick/sequence/seqdynamo"
 	"github.com/tallystick/tallystick/sequence/seqprom"
 	"github.com/tallystick/tallystick/sequence/seqrpc"
 	"github.com/tallystick/tallystick/sequence/seqrpc/sequencev1"
@@ -33,8 +33,19 @@ func openStore(ctx context.Context, o storeOptions, dir *datadir.Dir, adopt bool
 	if o.kind == storeBolt {
 		return seqbolt.Open(dir.File("sequence.db"), seqbolt.Options{})
 	}
-	return nil, fmt.Errorf("store %q is not known", o.kind)
+	s, err := seqdynamo.Open(ctx, seqdynamo.Options{
+		Table: o.table, Region: o.region, Endpoint: o.endpoint, Create: o.create, Adopt: adopt,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return dynamoTable{s}, nil
 }
+
+// A dynamoTable is a store that holds nothing to close.
+type dynamoTable struct{ *seqdynamo.Store }
+
+func (dynamoTable) Close() error { return nil }
 
 // serveSequences returns the handler of the sequence service and its path.
 func serveSequences(s *sequence.Service, opts ...connect.HandlerOption) (string, http.Handler) {
