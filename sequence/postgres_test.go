@@ -348,18 +348,21 @@ func TestDefinitionsMeanWhatTheyMeanInPostgres(t *testing.T) {
 	s := cmp.Or(*seed, rand.Uint64())
 	t.Logf("%d definitions; repeat with -seed %d", definitions, s)
 	var all agreement
-	for i, how := range []string{"Next", "NextN", "servers restarted"} {
+	for i, how := range []string{"Next", "NextN", "servers restarted", "real server"} {
 		t.Run(how, func(t *testing.T) {
 			pg, rnd := newPostgres(t), rand.New(rand.NewPCG(s, uint64(i)))
 			store := seqtest.NewMemory()
 			var sys system = newService(t, store)
+			if how == "real server" {
+				sys = realServer(t)
+			}
 			client := sequence.NewClient(sys, sequence.ClientOptions{})
 			var met agreement
 			for n := range definitions {
 				spec := randomSpec(rnd, fmt.Sprintf("seq %d", n))
 				callOn := func() caller {
 					switch how {
-					case "Next":
+					case "Next", "real server":
 						return nexts{client, spec.Name, 1}
 					case "NextN":
 						return nexts{client, spec.Name, 60}
