@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	bolt "go.etcd.io/bbolt"
+	bolterrors "go.etcd.io/bbolt/errors"
 
 	"github.com/tallystick/tallystick/sequence"
 )
@@ -165,7 +166,7 @@ func (g *group) read(ctx context.Context, view func(*bolt.Tx) error) error {
 		return err
 	}
 	err := guarded(func() error { return g.db.View(view) })
-	if errors.Is(err, bolt.ErrDatabaseNotOpen) {
+	if errors.Is(err, bolterrors.ErrDatabaseNotOpen) {
 		return g.failed()
 	}
 	return err
