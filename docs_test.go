@@ -21,11 +21,12 @@ import (
 // TestDocumentedCommandsPrintWhatIsDocumented types the commands of README and
 // docs as they stand there, against a real server, and compares what they
 // print. In a ```console block a line that begins with "$ " is a command, the
-// lines after it are what it prints, and "..." stands for anything.
+// lines after it are what it prints, and "..." stands for anything. A ```go
+// block then runs as the body of a function, against the same server.
 func TestDocumentedCommandsPrintWhatIsDocumented(t *testing.T) {
 	for _, file := range documents(t) {
-		blocks := fenced(t, file, "console")
-		if len(blocks) == 0 {
+		blocks, programs := fenced(t, file, "console"), fenced(t, file, "go")
+		if len(blocks)+len(programs) == 0 {
 			continue
 		}
 		t.Run(filepath.Base(file), func(t *testing.T) {
@@ -35,43 +36,11 @@ func TestDocumentedCommandsPrintWhatIsDocumented(t *testing.T) {
 					s.do(t, step)
 				}
 			}
+			for _, body := range programs {
+				s.run(t, body)
+			}
 		})
 	}
-}
-
-// TestDocumentedGoIsInAnExample finds each ```go block of README and docs, line
-// for line, in an example that the compiler has seen.
-func TestDocumentedGoIsInAnExample(t *testing.T) {
-	examples, err := filepath.Glob("*/*/example*_test.go")
-	if err != nil || len(examples) == 0 {
-		t.Fatal("no examples", err)
-	}
-	var all strings.Builder
-	for _, f := range examples {
-		b, err := os.ReadFile(f)
-		if err != nil {
-			t.Fatal(err)
-		}
-		all.WriteString(flat(string(b)))
-	}
-	for _, file := range documents(t) {
-		for _, block := range fenced(t, file, "go") {
-			if !strings.Contains(all.String(), flat(block)) {
-				t.Errorf("%s: no example contains\n%s", file, block)
-			}
-		}
-	}
-}
-
-// flat returns text without indentation and empty lines.
-func flat(text string) string {
-	var b strings.Builder
-	for line := range strings.Lines(text) {
-		if line = strings.TrimSpace(line); line != "" {
-			b.WriteString(line + "\n")
-		}
-	}
-	return b.String()
 }
 
 func documents(t *testing.T) []string {
@@ -220,9 +189,55 @@ func (s *session) do(t *testing.T, st step) {
 	s.compare(t, st, string(out))
 }
 
-// here replaces the default address by this session's.
+// run runs a Go block. The sequences it uses may be new.
+func (s *session) run(t *testing.T, body string) {
+	t.Helper()
+	for _, name := range regexp.MustCompile(`"(\w+_seq)"`).FindAllStringSubmatch(body, -1) {
+		create := exec.Command(filepath.Join("bin", "tallystick"), "seq", "create", name[1])
+		create.Env = s.env
+		if out, err := create.CombinedOutput(); err != nil && !bytes.Contains(out, []byte("exists already")) {
+			t.Fatalf("%v: %s", err, out)
+		}
+	}
+	var b strings.Builder
+	b.WriteString("package main\n\nimport (\n\t\"context\"\n\t\"log\"\n")
+	for _, name := range []string{"sequence", "sequence/seqrpc", "sequence/seqbolt"} {
+		if strings.Contains(body, filepath.Base(name)+".") {
+			fmt.Fprintf(&b, "\t%q\n", module+name)
+		}
+	}
+	b.WriteString(")\n\nfunc main() {\n\tif err := body(context.Background(), \"\"); err != nil {\n\t\tlog.Fatal(err)\n\t}\n}\n\n" +
+		"func body(ctx context.Context, token string) error {\n" + s.here(body))
+	for _, m := range regexp.MustCompile(`(?m)^(\w+)(?:, err)? :?= `).FindAllStringSubmatch(body, -1) {
+		fmt.Fprintf(&b, "\t_ = %s\n", m[1]) // what the reader goes on with
+	}
+	b.WriteString("\treturn err\n}\n")
+
+	dir, err := os.MkdirTemp(".", ".docs-") // within the module; go ignores the name elsewhere
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	if err := os.WriteFile(filepath.Join(dir, "main.go"), []byte(b.String()), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	program := filepath.Join(s.dir, "program")
+	if out, err := exec.Command("go", "build", "-o", program, "./"+dir).CombinedOutput(); err != nil {
+		t.Errorf("%s\n%s", body, out)
+		return
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, program)
+	cmd.Dir = s.dir
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%s\n%v\n%s", body, err, out)
+	}
+}
+
+// here replaces the documents' addresses by this session's.
 func (s *session) here(text string) string {
-	return strings.ReplaceAll(text, "127.0.0.1:7070", s.address)
+	return strings.NewReplacer("127.0.0.1:7070", s.address, "10.0.0.1:7070", s.address, "10.0.0.2:7070", s.address).Replace(text)
 }
 
 // compare holds what a command printed against the document.

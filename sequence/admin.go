@@ -16,7 +16,7 @@ import (
 // again reports the former as [ErrExists].
 func (s *Service) Create(ctx context.Context, req CreateRequest) ([]CreateResult, error) {
 	if n := len(req.Specs); n == 0 || n > MaxCreate {
-		return nil, invalid("sequences", fmt.Sprintf("create 1 to %d sequences at once", MaxCreate), "has %d entries", n)
+		return nil, invalid("specs", fmt.Sprintf("create 1 to %d sequences at once", MaxCreate), "has %d entries", n)
 	}
 	results := make([]CreateResult, len(req.Specs))
 	var records []Record
@@ -66,7 +66,8 @@ func (s *Service) createAgain(ctx context.Context, r Record, cause error, reuse 
 		case old.State == StateDeleted:
 			return old.recreated(r.Definition, reuse, nonce)
 		}
-		return old, &Error{Code: CodeExists, Field: "name", Message: fmt.Sprintf("sequence %q exists already", r.Definition.Name)}
+		return old, &Error{Code: CodeExists, Field: "name", Message: fmt.Sprintf("sequence %q exists already", r.Definition.Name),
+			Remedy: "choose another name, or change it with `tallystick seq alter`"}
 	})
 	if errors.Is(err, ErrNotFound) {
 		return r, &Error{Code: CodeUnavailable, Message: "the store did not say whether the sequence was created", Remedy: "try again", Err: cause}

@@ -53,7 +53,7 @@ func TestBlockSizeKeepsItsBounds(t *testing.T) {
 		d := &r.Definition
 		d.BlockSize = rapid.Int64Range(1, MaxBlockSize).Draw(t, "block size")
 		d.MaxBlock = rapid.Int64Range(d.BlockSize, MaxBlockSize).Draw(t, "max block")
-		d.ServerCacheMax = rapid.Int64Range(d.BlockSize, 1<<40).Draw(t, "server cache max")
+		d.ServerCacheMax = rapid.Int64Range(d.BlockSize, math.MaxUint32).Draw(t, "server cache max")
 		w := demand{
 			rate: rapid.Float64().Draw(t, "rate"), lately: rapid.Int64Range(0, math.MaxInt64).Draw(t, "lately"),
 			held: rapid.Int64Range(0, 1<<41).Draw(t, "held"), waiting: rapid.Int64Range(0, MaxLeaseCount).Draw(t, "waiting"),

@@ -197,7 +197,7 @@ func (d Definition) validateTuning() error {
 	}{
 		{"block_size", d.BlockSize, 1, MaxBlockSize},
 		{"max_block", d.MaxBlock, d.BlockSize, MaxBlockSize},
-		{"server_cache_max", d.ServerCacheMax, d.BlockSize, 1 << 40},
+		{"server_cache_max", d.ServerCacheMax, d.BlockSize, math.MaxUint32},
 		{"client_cache_min", d.ClientCacheMin, 1, MaxCacheSize},
 		{"client_cache_max", d.ClientCacheMax, d.ClientCacheMin, MaxCacheSize},
 		{"min_threshold", d.MinThreshold, 0, d.ClientCacheMax},

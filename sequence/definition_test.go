@@ -110,7 +110,7 @@ func TestDefineNamesTheFieldItRefuses(t *testing.T) {
 func TestDefineTakesWhatLimitsAllow(t *testing.T) {
 	name := strings.Repeat("n", 255)
 	spec := Spec{
-		Name: name, BlockSize: new(int64(MaxBlockSize)), MaxBlock: new(int64(MaxBlockSize)), ServerCacheMax: new(int64(1 << 40)),
+		Name: name, BlockSize: new(int64(MaxBlockSize)), MaxBlock: new(int64(MaxBlockSize)), ServerCacheMax: new(int64(math.MaxUint32)),
 		ClientCacheMin: new(int64(1)), ClientCacheMax: new(int64(MaxCacheSize)), MinThreshold: new(int64(MaxCacheSize)),
 		BufferSeconds: new(int64(MaxBuffer)), Owner: new("team größe"), Labels: map[string]string{"k": ""},
 	}

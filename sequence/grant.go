@@ -130,7 +130,8 @@ func (s *Service) Return(_ context.Context, req ReturnRequest) error {
 	}
 	if !strings.HasPrefix(req.LeaseID, s.id+"-") {
 		s.burn(BurnedReturn, req.Count)
-		return &Error{Code: CodePrecondition, Field: "lease_id", Message: "the lease was granted by another server process; its values are burned"}
+		return &Error{Code: CodePrecondition, Field: "lease_id", Message: "the lease was granted by another server process; its values are burned",
+			Remedy: "return a lease to the server that granted it, while it runs"}
 	}
 	s.mu.Lock()
 	e := s.entries[req.Name]
@@ -148,7 +149,8 @@ func (e *entry) takeBack(req ReturnRequest) error {
 	switch {
 	case e.gone, g == nil:
 		e.service.burn(BurnedReturn, req.Count)
-		return &Error{Code: CodePrecondition, Field: "lease_id", Message: "the lease is not known any more; its values are burned"}
+		return &Error{Code: CodePrecondition, Field: "lease_id", Message: "the lease is not known any more; its values are burned",
+			Remedy: "return leases as soon as they are not needed"}
 	case g.ended:
 		return nil
 	case req.From > countRuns(g.runs):
@@ -158,7 +160,8 @@ func (e *entry) takeBack(req ReturnRequest) error {
 	runs := suffix(g.runs, req.From)
 	if g.version != e.record.Version || g.epoch != e.record.Epoch {
 		e.service.burn(BurnedAlter, countRuns(runs))
-		return &Error{Code: CodePrecondition, Field: "lease_id", Message: "the sequence was changed since the lease; its values are burned"}
+		return &Error{Code: CodePrecondition, Field: "lease_id", Message: "the sequence was changed since the lease; its values are burned",
+			Remedy: "nothing; values of the old definition are not granted again"}
 	}
 	e.service.counts.returned.Add(countRuns(runs))
 	e.restock(runs, g.epoch, g.version)
