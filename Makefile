@@ -38,8 +38,8 @@ race: ## run every test with the race detector
 fuzz: ## fuzz each target for FUZZTIME (30s)
 	FUZZTIME=$(FUZZTIME) scripts/fuzz
 
-faults: setup ## run the fault tests at full size (up to an hour)
-	TALLYSTICK_FULL=1 go test -count=1 -run Fault -timeout 60m $(TESTFLAGS) ./...
+faults: setup ## run faults, load profiles and oracles at full size
+	TALLYSTICK_FULL=1 go test -count=1 -run 'Fault|AheadOfNeed|Postgres' -timeout 60m $(TESTFLAGS) ./...
 
 bench: setup ## measure at full size and write bench/RESULTS.md
 	TALLYSTICK_FULL=1 go test -count=1 -run Results -timeout 60m $(TESTFLAGS) ./bench

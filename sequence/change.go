@@ -122,9 +122,13 @@ func (r Record) skipped(n int64, nonce string) (Record, bool) {
 	if left := n - block.Count; left > 0 && next.Definition.Cycle {
 		next = next.skippedLaps(left, nonce)
 	}
-	next.Version++
+	next.Version += forgotten
 	return next, true
 }
+
+// forgotten is how many versions more than it knows a restored store passes
+// over: clients refuse leases of a version before the newest they have seen.
+const forgotten = 10_000
 
 // skippedLaps returns r, which is at the end of a lap and cycles, moved n
 // values on, 1 or more: each whole lap is an epoch.
