@@ -35,6 +35,7 @@ var domains = map[string][]string{
 // not: an application that embeds a client compiles no driver and no SDK.
 var domainModules = []string{
 	"github.com/cenkalti/backoff/v5",
+	"go.yaml.in/yaml/v3", // plans
 	"golang.org/x/sync",
 	"golang.org/x/time/rate",
 }

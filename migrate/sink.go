@@ -1,0 +1,70 @@
+package migrate
+
+import "context"
+
+// A Mode says what a write may replace.
+type Mode string
+
+// The modes.
+const (
+	Guarded   Mode = "guarded"   // what is absent or has a smaller version
+	Absent    Mode = "absent"    // nothing
+	Overwrite Mode = "overwrite" // anything: only for rows that are proven never to change
+)
+
+// A Sink writes rows. All methods are safe for concurrent use.
+type Sink interface {
+	// Writer returns a writer for one worker: its retries and its share of
+	// the limits are its own.
+	Writer() Writer
+
+	// Read returns what the sink holds of rows, by a consistent read, one
+	// result per row in their order.
+	Read(ctx context.Context, rows []Row) ([]Stored, error)
+
+	// Scan calls visit with everything the sink holds, a part at a time,
+	// beginning at position ("" for the start), which it returns for resuming.
+	// Parts of different segments come concurrently.
+	Scan(ctx context.Context, position string, visit func(items []Stored, position string) error) error
+
+	// Delete removes tombstones and nothing else, and returns how many.
+	Delete(ctx context.Context, tombstones []Stored) (int, error)
+}
+
+// A Writer writes for one worker. It is not safe for concurrent use.
+type Writer interface {
+	// Write writes rows and returns what became of each, in their order. It
+	// sends nothing new once ctx has ended; a request under way may still
+	// land. An error is of the whole call, with results as far as they are
+	// known: rows without one may or may not have been written.
+	Write(ctx context.Context, rows []Row) ([]Result, error)
+}
+
+// A Result is what became of a row.
+type Result struct {
+	Outcome Outcome
+	Reason  string // with Refused
+}
+
+// An Outcome says what a sink did with a row.
+type Outcome uint8
+
+// The outcomes.
+const (
+	Unknown      Outcome = iota // not known to be written
+	Written                     // it is in the sink now
+	AlreadyNewer                // the sink has a newer version of it, or a tombstone
+	AlreadyOurs                 // the sink has the same version
+	Differs                     // the sink has the same version with other content
+	Refused                     // it can never be stored; Reason says why
+)
+
+// A Stored is an item of the sink.
+type Stored struct {
+	Found     bool
+	Tombstone bool // deleted by the double-writer; verification takes it as absent
+	Version   int64
+	Key       Key    // of the source, as far as the item tells
+	Digest    Digest // of its content in canonical form
+	Ref       string // how the sink itself names it
+}
