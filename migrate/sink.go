@@ -18,6 +18,10 @@ type Sink interface {
 	// the limits are its own.
 	Writer() Writer
 
+	// Expect returns what the sink will hold of a row once it is written, or an
+	// error that says why it can never be.
+	Expect(row Row) (Stored, error)
+
 	// Read returns what the sink holds of rows, by a consistent read, one
 	// result per row in their order.
 	Read(ctx context.Context, rows []Row) ([]Stored, error)
@@ -36,8 +40,14 @@ type Writer interface {
 	// Write writes rows and returns what became of each, in their order. It
 	// sends nothing new once ctx has ended; a request under way may still
 	// land. An error is of the whole call, with results as far as they are
-	// known: rows without one may or may not have been written.
+	// known: rows without one may or may not have been written. Throttling and
+	// passing failures are retried within; what is left of them matches
+	// [ErrTransient].
 	Write(ctx context.Context, rows []Row) ([]Result, error)
+
+	// Replace writes a row for which Write said Differs, on condition that the
+	// sink still has that very version.
+	Replace(ctx context.Context, row Row) (Result, error)
 }
 
 // A Result is what became of a row.

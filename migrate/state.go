@@ -164,6 +164,7 @@ const (
 
 // A View is a migration at a glance.
 type View struct {
+	Plan       PlanRecord // as the first pod wrote it
 	Status     Status
 	Generation uint64
 	Phase      Phase
