@@ -54,6 +54,7 @@ type PlanRecord struct {
 	Text  string // without secrets
 	Slots Span   // of all slots
 	Sweep Span   // of those to walk twice
+	Rows  int64  // estimate, for the time left
 }
 
 // A Span is a half-open interval of slot indexes [Lo, Hi).
@@ -70,9 +71,10 @@ type Board interface {
 	// Save records progress, which only advances, and prolongs the claim. It
 	// reports whether an idle worker wants part of the slot.
 	Save(ctx context.Context, c Claim, p Progress) (wanted bool, err error)
-	// Split saves progress and cuts the slot: the claim keeps what lies from
-	// at on, in the order already walked; the rest becomes a slot of its own.
-	Split(ctx context.Context, c Claim, p Progress, at Key) error
+	// Split saves progress and adds rest, the part of the slot that c gives up,
+	// as a slot of its own whose progress is begin. Where rest exists already it
+	// only saves: the call is being repeated.
+	Split(ctx context.Context, c Claim, p Progress, rest Slot, begin Progress) error
 	// Finish records the slot as finished and ends the claim. With an empty
 	// span beside it, slots that were found empty are finished with it.
 	Finish(ctx context.Context, c Claim, p Progress, empty Span) error

@@ -1,0 +1,209 @@
+package migrate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+)
+
+// Options configures a [Migration].
+type Options struct {
+	Mapping Mapping      // nil: the plan's columns
+	Pod     string       // names this process to people; "": random
+	Logger  *slog.Logger // changes of state; nil: silent
+
+	// PageBytes bounds the rows of a page in memory; 0: 4 MiB. A worker holds
+	// two pages at the most.
+	PageBytes int
+}
+
+// A Migration is one pod's view of a migration. Any number of pods work on
+// one; they know of each other through the [State] only.
+type Migration struct {
+	plan    Plan
+	axis    Axis
+	source  Source
+	sink    Sink
+	state   State
+	mapping Mapping
+	pod     string
+	log     *slog.Logger
+	bytes   int
+	turn    chan struct{} // held by the worker that looks for a slot
+}
+
+// New returns a migration by plan. It does no I/O. source and sink may be nil
+// for a process that only looks at or changes the status.
+func New(plan Plan, source Source, sink Sink, state State, opts Options) *Migration {
+	m := &Migration{
+		plan: plan, axis: plan.Axis(), source: source, sink: sink, state: state,
+		mapping: opts.Mapping, pod: opts.Pod, log: opts.Logger, bytes: opts.PageBytes,
+		turn: make(chan struct{}, 1),
+	}
+	if m.mapping == nil {
+		m.mapping = plan.mapping()
+	}
+	if m.pod == "" {
+		m.pod = newToken()[:8]
+	}
+	if m.log == nil {
+		m.log = slog.New(slog.DiscardHandler)
+	}
+	if m.bytes == 0 {
+		m.bytes = 4 << 20
+	}
+	return m
+}
+
+// mapping returns the mapping that the plan's columns describe: it renames
+// columns, and drops those it does not name if it names any.
+func (p Plan) mapping() Mapping {
+	if len(p.Columns) == 0 {
+		return func(r Row) (Row, error) { return r, nil }
+	}
+	return func(r Row) (Row, error) {
+		fields := make([]Field, len(r.Fields))
+		for i, f := range r.Fields {
+			fields[i] = f
+			if c, ok := p.Columns[f.Name]; ok {
+				fields[i].Map = c.Encode == "map"
+				if c.As != "" {
+					fields[i].Name = c.As
+				}
+			}
+		}
+		r.Fields = fields
+		return r, nil
+	}
+}
+
+// Open registers this pod with the state and returns the plan as the first pod
+// wrote it: which slots there are does not change afterwards, whatever is added
+// to the table.
+func (m *Migration) Open(ctx context.Context) (PlanRecord, error) {
+	v, err := m.state.View(ctx)
+	if err != nil {
+		return PlanRecord{}, err
+	}
+	record := v.Plan
+	if record.Hash == "" {
+		if record, err = m.survey(ctx); err != nil {
+			return PlanRecord{}, err
+		}
+	}
+	record.Name, record.Hash, record.Text = m.plan.Name, m.plan.Hash(), m.plan.Text
+	if err := m.state.Open(ctx, record); err != nil {
+		return PlanRecord{}, err
+	}
+	if v, err = m.state.View(ctx); err != nil {
+		return PlanRecord{}, err
+	}
+	return v.Plan, nil
+}
+
+// survey decides which slots there are.
+func (m *Migration) survey(ctx context.Context) (PlanRecord, error) {
+	if m.source == nil {
+		return PlanRecord{}, errors.New("migrate: nothing was started yet: begin with `tallystick migrate run --start`")
+	}
+	extent, err := m.source.Extent(ctx)
+	if err != nil {
+		return PlanRecord{}, fmt.Errorf("survey the source: %w", err)
+	}
+	now, err := m.source.Now(ctx)
+	if err != nil {
+		return PlanRecord{}, fmt.Errorf("survey the source: %w", err)
+	}
+	slots, err := m.plan.span(m.axis, extent)
+	if err != nil {
+		return PlanRecord{}, err
+	}
+	return PlanRecord{Slots: slots, Sweep: m.plan.sweep(m.axis, slots, now), Rows: extent.Rows}, nil
+}
+
+// span returns the slots from the least key, or from, to the greatest key, or
+// to.
+func (p Plan) span(a Axis, e Extent) (Span, error) {
+	if e.Min == nil {
+		return Span{}, nil
+	}
+	lo, err := a.Index(e.Min)
+	if err != nil {
+		return Span{}, err
+	}
+	hi, err := a.Index(e.Max)
+	if err != nil {
+		return Span{}, err
+	}
+	s := Span{lo, hi + 1}
+	if p.Slots.From != nil {
+		s.Lo = a.At(*p.Slots.From)
+	}
+	if p.Slots.To != nil {
+		s.Hi = a.At(*p.Slots.To)
+	}
+	s.Hi = max(s.Lo, s.Hi)
+	return s, nil
+}
+
+// sweep returns which of slots are walked twice: those that end within the
+// plan's sweep before now, by the source's clock.
+func (p Plan) sweep(a Axis, slots Span, now time.Time) Span {
+	if a.By == ByInteger || p.Slots.Sweep == 0 {
+		return Span{slots.Hi, slots.Hi}
+	}
+	from := a.At(now.Add(-time.Duration(p.Slots.Sweep)))
+	return Span{min(max(slots.Lo, from), slots.Hi), slots.Hi}
+}
+
+// readable returns which slots may be read now: those whose end lies the plan's
+// lag in the past of the source's clock, so that few transactions with a key in
+// them are still open.
+func (m *Migration) readable(ctx context.Context, slots Span) (Span, error) {
+	if m.axis.By == ByInteger {
+		return slots, nil
+	}
+	now, err := m.source.Now(ctx)
+	if err != nil {
+		return Span{}, err
+	}
+	past := m.axis.At(now.Add(-time.Duration(m.plan.Slots.Lag)))
+	return Span{slots.Lo, min(slots.Hi, past)}, nil
+}
+
+// try runs f, and again after each of the plan's delays while it fails with
+// ErrTransient.
+func (m *Migration) try(ctx context.Context, f func() error) error {
+	err := f()
+	for _, d := range m.plan.Retry.Delays {
+		if err == nil || !errors.Is(err, ErrTransient) || sleep(ctx, time.Duration(d)) != nil {
+			return err
+		}
+		err = f()
+	}
+	return err
+}
+
+// sleep waits for d or until ctx ends.
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// contain runs f and turns its panic into an error.
+func contain(f func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("migrate: panic: %v", p)
+		}
+	}()
+	return f()
+}

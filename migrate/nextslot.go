@@ -1,0 +1,120 @@
+package migrate
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"time"
+)
+
+// idleWait is about how long a worker waits before it looks for a slot again.
+const idleWait = 500 * time.Millisecond
+
+// nextSlot claims the next slot that has rows and returns it to a worker that
+// is ready for it. One worker of a pod looks at a time, so that a run of empty
+// slots is skipped with one look at the index, not with one by each worker.
+func (m *Migration) nextSlot(ctx context.Context, pass Pass, slots Span) (Claim, error) {
+	select {
+	case m.turn <- struct{}{}:
+		defer func() { <-m.turn }()
+	case <-ctx.Done():
+		return Claim{}, context.Cause(ctx)
+	}
+	for {
+		c, err := m.claim(ctx, pass, slots)
+		switch {
+		case errors.Is(err, ErrNoSlot):
+			if err := m.state.Want(ctx, 4*idleWait); err != nil {
+				return Claim{}, err
+			}
+			if err := sleep(ctx, idleWait/2+rand.N(idleWait)); err != nil {
+				return Claim{}, err
+			}
+			continue
+		case err != nil:
+			return Claim{}, err
+		}
+		if c.Slot.Below != nil || c.Progress.Last != nil {
+			return c, nil
+		}
+		found, err := m.skipEmpty(ctx, c, slots)
+		if err != nil || found {
+			return c, err
+		}
+	}
+}
+
+// claim takes a slot that may be read now.
+func (m *Migration) claim(ctx context.Context, pass Pass, slots Span) (Claim, error) {
+	within, err := m.readable(ctx, slots)
+	if err != nil {
+		return Claim{}, err
+	}
+	sent, ttl := time.Now(), time.Duration(m.plan.State.LockTTL)
+	c, err := m.state.Claim(ctx, ClaimRequest{Pass: pass, Worker: m.pod, TTL: ttl, Within: within, Oldest: m.plan.Oldest()})
+	if err != nil {
+		return Claim{}, err
+	}
+	c.TTL, c.Deadline = ttl, sent.Add(trust(ttl))
+	return c, nil
+}
+
+// skipEmpty looks for the nearest row in the order of the walk and reports
+// whether it lies in c's slot. If not, it finishes the slot with all empty ones
+// up to that row.
+//
+// If the process dies before Finish, the slot is claimed again when the claim
+// has expired.
+func (m *Migration) skipEmpty(ctx context.Context, c Claim, slots Span) (found bool, err error) {
+	i := c.Slot.Index
+	rest, empty := m.rest(i, slots), Span{}
+	var key Key
+	err = m.try(ctx, func() (err error) {
+		key, found, err = m.source.Nearest(ctx, rest)
+		return err
+	})
+	if err != nil {
+		return false, errors.Join(err, m.letGo(ctx, c))
+	}
+	at := i
+	if found {
+		if at, err = m.axis.Index(key); err != nil {
+			return false, errors.Join(err, m.letGo(ctx, c))
+		}
+		at = min(max(at, slots.Lo), slots.Hi-1) // the lowest slot is open below
+	}
+	switch {
+	case found && at == i:
+		return true, nil
+	case m.plan.Oldest():
+		empty = Span{i, at}
+		if !found {
+			empty.Hi = slots.Hi
+		}
+	default:
+		empty = Span{at + 1, i + 1}
+		if !found {
+			empty.Lo = slots.Lo
+		}
+	}
+	return false, m.state.Finish(ctx, c, Progress{}, empty)
+}
+
+// rest returns the keys of slot i and of all that come after it in the order
+// of the walk.
+func (m *Migration) rest(i int64, slots Span) Range {
+	if m.plan.Oldest() {
+		return Range{Lo: m.axis.Range(Slot{Index: i}, slots).Lo, Hi: m.axis.Bound(slots.Hi)}
+	}
+	return Range{Hi: m.axis.Bound(i + 1)}
+}
+
+// letGo releases a claim even though ctx may have ended.
+func (m *Migration) letGo(ctx context.Context, c Claim) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+	defer cancel()
+	if err := m.state.Release(ctx, c); err != nil && !errors.Is(err, ErrNotHeld) {
+		return err
+	}
+	return nil
+}
