@@ -26,6 +26,10 @@ type Sink interface {
 	// result per row in their order.
 	Read(ctx context.Context, rows []Row) ([]Stored, error)
 
+	// Refresh reads items again that Read or Scan returned, by a consistent
+	// read, one result per item in their order.
+	Refresh(ctx context.Context, items []Stored) ([]Stored, error)
+
 	// Scan calls visit with everything the sink holds, a part at a time,
 	// beginning at position ("" for the start), which it returns for resuming.
 	// Parts of different segments come concurrently.
@@ -44,6 +48,11 @@ type Writer interface {
 	// passing failures are retried within; what is left of them matches
 	// [ErrTransient].
 	Write(ctx context.Context, rows []Row) ([]Result, error)
+
+	// Bury puts a tombstone in the place of an item whose row is gone from the
+	// source, with the next version, on condition that the sink still has the
+	// item as it is.
+	Bury(ctx context.Context, item Stored) (Result, error)
 
 	// Replace writes a row for which Write said Differs, on condition that the
 	// sink still has that very version.

@@ -1,0 +1,131 @@
+package migrate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// errLeft: the status is not what the pod's present role is for.
+var errLeft = errors.New("migrate: status changed")
+
+// Run is one pod. It waits for the migration to be started, works while it is
+// in progress, idles while it is stopped, and returns nil once it is finished
+// or ctx has ended. Any number of pods may run; which one leads does not
+// matter.
+//
+// It returns an error when it cannot be of use any more: the state is lost, or
+// belongs to another plan. Whatever else fails is tried again.
+func (m *Migration) Run(ctx context.Context) error {
+	record, err := m.Open(ctx)
+	if err != nil {
+		return err
+	}
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	var keeper sync.WaitGroup
+	keeper.Go(func() {
+		if err := m.keep(ctx, record); err != nil {
+			stop(err)
+		}
+	})
+	err = m.follow(ctx, record)
+	stop(nil)
+	keeper.Wait()
+	if cause := context.Cause(ctx); fatal(cause) {
+		return cause
+	}
+	return err
+}
+
+// fatal reports whether err ends a pod.
+func fatal(err error) bool {
+	return errors.Is(err, ErrStateLost) || errors.Is(err, ErrOtherPlan)
+}
+
+// follow does what the status asks for until the migration is finished or ctx
+// ends.
+func (m *Migration) follow(ctx context.Context, record PlanRecord) error {
+	for ctx.Err() == nil {
+		v, err := m.state.View(ctx)
+		switch {
+		case fatal(err):
+			return err
+		case err != nil:
+			m.log.Warn("state not read", "error", err)
+		case v.Status == Finished:
+			return nil
+		case v.Status == InProgress && v.Phase == PhaseCopy:
+			m.asWorkers(ctx, v, Copying, record.Slots)
+		case v.Status == InProgress && v.Phase == PhaseSweep:
+			m.asWorkers(ctx, v, Sweeping, record.Sweep)
+		}
+		if sleep(ctx, m.poll()) != nil {
+			break
+		}
+	}
+	return nil
+}
+
+// poll is how often a pod looks at the status.
+func (m *Migration) poll() time.Duration {
+	return min(time.Second, time.Duration(m.plan.State.KeeperInterval)/2)
+}
+
+// asWorkers works on a pass until the status or the phase is another than in v.
+// All work ends with its context.
+func (m *Migration) asWorkers(ctx context.Context, v View, pass Pass, slots Span) {
+	m.log.Info("working", "pass", pass, "workers", m.plan.Workers)
+	defer m.log.Info("not working", "pass", pass)
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var workers sync.WaitGroup
+	for range m.plan.Workers {
+		workers.Go(func() { m.work(ctx, pass, slots) })
+	}
+	for sleep(ctx, m.poll()) == nil {
+		now, err := m.state.View(ctx)
+		if fatal(err) || err == nil && (now.Status != v.Status || now.Phase != v.Phase || now.Generation != v.Generation) {
+			cancel(errLeft)
+		}
+	}
+	workers.Wait()
+}
+
+// work takes one slot after the other until ctx ends. A failure ends the slot,
+// not the worker: the slot is begun again from its saved progress, by whoever
+// takes it.
+func (m *Migration) work(ctx context.Context, pass Pass, slots Span) {
+	w := m.sink.Writer()
+	for ctx.Err() == nil {
+		err := contain(func() error { return m.workOnce(ctx, pass, slots, w) })
+		if err == nil || ctx.Err() != nil {
+			continue
+		}
+		if !errors.Is(err, ErrNotHeld) {
+			m.log.Warn("slot given up for now", "error", err)
+		}
+		if sleep(ctx, time.Duration(m.plan.Retry.Restart)) != nil {
+			return
+		}
+	}
+}
+
+// workOnce takes a slot and copies it.
+func (m *Migration) workOnce(ctx context.Context, pass Pass, slots Span, w Writer) error {
+	c, err := m.nextSlot(ctx, pass, slots)
+	if err != nil {
+		return err
+	}
+	err = m.holding(ctx, c, func(h *hold) error { return m.copySlot(h, c, slots, w) })
+	if err == nil {
+		return nil
+	}
+	err = fmt.Errorf("slot %s: %w", m.axis.Name(c.Slot), err)
+	if errors.Is(err, ErrNotHeld) {
+		return err
+	}
+	return errors.Join(err, m.letGo(ctx, c))
+}
