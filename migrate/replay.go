@@ -1,0 +1,159 @@
+package migrate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Replay tries the rows in quarantine again, as the source has them now. It
+// returns how many are settled, written or gone from the source, and how many
+// stay.
+func (m *Migration) Replay(ctx context.Context) (settled, left int, err error) {
+	w, after := m.sink.Writer(), ""
+	for {
+		page, err := m.state.Quarantined(ctx, after, 100)
+		if err != nil || len(page) == 0 {
+			return settled, left, err
+		}
+		after = page[len(page)-1].Key.String()
+		done, err := m.replayPage(ctx, w, page)
+		if err != nil {
+			return settled, left, fmt.Errorf("replay: %w", err)
+		}
+		if err := m.state.Clear(ctx, done); err != nil {
+			return settled, left, fmt.Errorf("replay: %w", err)
+		}
+		settled += len(done)
+		left += len(page) - len(done)
+	}
+}
+
+// replayPage returns the keys that are settled.
+func (m *Migration) replayPage(ctx context.Context, w Writer, page []Quarantined) ([]Key, error) {
+	keys := make([]Key, len(page))
+	for i, q := range page {
+		keys[i] = q.Key
+	}
+	rows, err := m.source.Get(ctx, keys, true)
+	if err != nil {
+		return nil, err
+	}
+	present := make(map[string]Row, len(rows))
+	for _, r := range rows {
+		present[r.Key.String()] = r
+	}
+	var done []Key
+	for _, k := range keys {
+		ok := true
+		if r, there := present[k.String()]; there {
+			if ok, err = m.replayRow(ctx, w, r); err != nil {
+				return done, err
+			}
+		}
+		if ok {
+			done = append(done, k)
+		}
+	}
+	return done, nil
+}
+
+// replayRow reports whether a row is in the sink now.
+func (m *Migration) replayRow(ctx context.Context, w Writer, r Row) (bool, error) {
+	mapped, err := m.mapping(r)
+	if err != nil {
+		return false, nil
+	}
+	if _, err := m.sink.Expect(mapped); err != nil {
+		return false, nil
+	}
+	results, err := w.Write(ctx, []Row{mapped})
+	if err != nil {
+		return false, err
+	}
+	switch results[0].Outcome {
+	case Refused:
+		return false, nil
+	case Unknown:
+		return false, ErrTransient
+	case Differs:
+		_, err = w.Replace(ctx, mapped)
+	}
+	return err == nil, err
+}
+
+// signatureLife is how long AWS accepts a signed request: a put that was sent
+// before a claim ended may land that much later and must find the tombstone.
+const signatureLife = 20 * time.Minute
+
+// Cleanup removes tombstones from the sink and returns how many. It refuses
+// before a full verification was clean, and until 20 minutes after the last
+// claim ended.
+func (m *Migration) Cleanup(ctx context.Context) (removed int, err error) {
+	v, err := m.state.View(ctx)
+	if err != nil {
+		return 0, err
+	}
+	verdict, ok, err := m.state.Verdict(ctx)
+	switch {
+	case err != nil:
+		return 0, err
+	case v.Status != Finished:
+		return 0, fmt.Errorf("%w: it is %s; clean up when it is FINISHED", ErrWrongStatus, v.Status)
+	case !ok || !verdict.Clean || verdict.Mode != "full":
+		return 0, fmt.Errorf("%w: no full verification has come out clean; run `tallystick migrate verify --mode full`", ErrWrongStatus)
+	}
+	if wait := v.LastClaim.Add(signatureLife).Sub(v.Now); wait > 0 {
+		return 0, fmt.Errorf("%w: requests of the last worker may be under way still; come back in %s", ErrWrongStatus, wait.Round(time.Second))
+	}
+	err = m.sink.Scan(ctx, "", func(items []Stored, _ string) error {
+		var dead []Stored
+		for _, it := range items {
+			if it.Tombstone {
+				dead = append(dead, it)
+			}
+		}
+		n, err := m.sink.Delete(ctx, dead)
+		removed += n
+		return err
+	})
+	return removed, err
+}
+
+// A Preflighter looks at what it stands for before anything is written.
+type Preflighter interface {
+	Preflight(ctx context.Context) ([]Finding, error)
+}
+
+// Preflight looks at source, sink and state before anything is written. A
+// finding that is a [Refusal] has to be mended first.
+func (m *Migration) Preflight(ctx context.Context) ([]Finding, error) {
+	var all []Finding
+	for _, part := range []any{m.source, m.sink, m.state} {
+		if p, ok := part.(Preflighter); ok {
+			found, err := p.Preflight(ctx)
+			if err != nil {
+				return all, err
+			}
+			all = append(all, found...)
+		}
+	}
+	if _, ok := m.source.(Settler); !ok {
+		all = append(all, Finding{Severity: Warning, Field: "source", Message: "the source cannot tell when open transactions have ended", Remedy: "verify in full before you rely on it"})
+	}
+	return all, nil
+}
+
+// FirstRefusal returns the first refusal among findings as an error.
+func FirstRefusal(findings []Finding) error {
+	for _, f := range findings {
+		if f.Severity == Refusal {
+			return f
+		}
+	}
+	return nil
+}
+
+// ErrQuarantined: the migration is finished but for rows in quarantine.
+var ErrQuarantined = errors.New("migrate: finished with rows in quarantine")
