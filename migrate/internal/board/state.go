@@ -1,0 +1,147 @@
+package board
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"sync"
+
+	"github.com/tallystick/tallystick/migrate"
+)
+
+var _ migrate.State = (*State)(nil)
+
+// A State is a [migrate.State] over a store. It is what one pod sees of it.
+type State struct {
+	store Store
+	axis  migrate.Axis
+
+	mu    sync.Mutex
+	run   string // that this pod belongs to; "": it is not open
+	epoch uint64 // the greatest it has seen
+}
+
+// New returns a state over store that names slots by axis.
+func New(store Store, axis migrate.Axis) *State { return &State{store: store, axis: axis} }
+
+// Pod returns the same state as another pod sees it.
+func (s *State) Pod() *State { return New(s.store, s.axis) }
+
+// Close implements [migrate.State].
+func (s *State) Close() error { return s.store.Close() }
+
+// update does a change, unless the state is lost.
+func (s *State) update(ctx context.Context, op string, f func(*board) error) error {
+	err := s.store.Update(ctx, func(tx Tx) error {
+		return s.with(tx, func(b *board) error {
+			if err := f(b); err != nil {
+				return err
+			}
+			s.saw(b)
+			return b.put(keyHeader, b.header)
+		})
+	})
+	return wrap(op, err)
+}
+
+// view reads, unless the state is lost.
+func (s *State) view(ctx context.Context, op string, f func(*board) error) error {
+	return wrap(op, s.store.View(ctx, func(tx Tx) error { return s.with(tx, f) }))
+}
+
+func wrap(op string, err error) error {
+	if err != nil {
+		return fmt.Errorf("%s: %w", op, err)
+	}
+	return nil
+}
+
+func (s *State) with(tx Tx, f func(*board) error) error {
+	b, err := load(tx)
+	if err != nil {
+		return err
+	}
+	if err := s.check(b); err != nil {
+		return err
+	}
+	return f(b)
+}
+
+// check fails if what this pod knows of is not there any more.
+func (s *State) check(b *board) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.run != "" && (b.header.Run != s.run || b.header.Epoch < s.epoch) {
+		return migrate.ErrStateLost
+	}
+	return nil
+}
+
+func (s *State) saw(b *board) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.run != "" {
+		s.epoch = b.header.Epoch
+	}
+}
+
+func (s *State) belong(b *board) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.run, s.epoch = b.header.Run, b.header.Epoch
+}
+
+// open fails unless this pod is registered.
+func (s *State) open() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.run == "" {
+		return fmt.Errorf("the state is not open: %w", migrate.ErrWrongStatus)
+	}
+	return nil
+}
+
+// Open implements [migrate.State].
+func (s *State) Open(ctx context.Context, plan migrate.PlanRecord) error {
+	return s.update(ctx, "open", func(b *board) error {
+		if b.header.Run == "" {
+			b.header.Run, b.plan = rand.Text(), plan
+			b.header.Epoch++
+		}
+		if b.plan.Hash != plan.Hash {
+			return &OtherPlan{Theirs: b.plan, Ours: plan}
+		}
+		s.belong(b)
+		return b.put(keyPlan, b.plan)
+	})
+}
+
+// Reset implements [migrate.State]. The epoch stays, so that no claim from
+// before can be one from after.
+func (s *State) Reset(ctx context.Context) error {
+	return s.update(ctx, "reset", func(b *board) error {
+		if n, err := b.live(); err != nil || n > 0 {
+			return firstOf(err, fmt.Errorf("%d slots are being worked on: %w", n, migrate.ErrWrongStatus))
+		}
+		var keys []string
+		b.tx.Each("", "", func(key string, _ []byte) bool {
+			keys = append(keys, key)
+			return true
+		})
+		for _, key := range keys {
+			b.tx.Delete(key)
+		}
+		b.header = header{Epoch: b.header.Epoch + 1, Status: migrate.NotStarted, Phase: migrate.PhaseCopy}
+		s.belong(b)
+		return nil
+	})
+}
+
+func firstOf(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
