@@ -127,14 +127,34 @@ func (s *Sink) Expect(r migrate.Row) (migrate.Stored, error) {
 
 // Read implements [migrate.Sink].
 func (s *Sink) Read(ctx context.Context, rows []migrate.Row) ([]migrate.Stored, error) {
+	names := make([]string, len(rows))
+	for n, r := range rows {
+		names[n] = r.Key.String()
+	}
+	return s.read(ctx, names)
+}
+
+// Refresh implements [migrate.Sink].
+func (s *Sink) Refresh(ctx context.Context, items []migrate.Stored) ([]migrate.Stored, error) {
+	names := make([]string, len(items))
+	for n, i := range items {
+		names[n] = i.Ref
+	}
+	return s.read(ctx, names)
+}
+
+// read returns what is there. What is not has its name, so that it can be
+// looked for again.
+func (s *Sink) read(ctx context.Context, names []string) ([]migrate.Stored, error) {
 	if err := s.wait(ctx); err != nil {
 		return nil, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	all := make([]migrate.Stored, len(rows))
-	for n, r := range rows {
-		if i, ok := s.items[r.Key.String()]; ok {
+	all := make([]migrate.Stored, len(names))
+	for n, name := range names {
+		all[n].Ref = name
+		if i, ok := s.items[name]; ok {
 			all[n] = i.stored()
 		}
 	}

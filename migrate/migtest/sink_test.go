@@ -80,8 +80,25 @@ func TestSinkHoldsWhatItExpects(t *testing.T) {
 	}
 	s.Writer().Write(t.Context(), []migrate.Row{r})
 	got, err := s.Read(t.Context(), []migrate.Row{r, row("none", 1, "")})
-	if diff := cmp.Diff([]migrate.Stored{want, {}}, got); diff != "" || err != nil {
+	if diff := cmp.Diff([]migrate.Stored{want, {Ref: "none"}}, got); diff != "" || err != nil {
 		t.Fatalf("%v %s", err, diff)
+	}
+}
+
+func TestSinkBuriesOnlyWhatWasSeen(t *testing.T) {
+	s := migtest.NewSink(migrate.Guarded)
+	s.Put(row("a", 5, "x"))
+	seen, _ := s.Read(t.Context(), []migrate.Row{row("a", 5, "x")})
+	s.Put(row("a", 6, "y"))
+	if r, err := s.Writer().Bury(t.Context(), seen[0]); r.Outcome != migrate.AlreadyNewer || err != nil {
+		t.Fatalf("an item that changed: %v, %v", r, err)
+	}
+	seen, _ = s.Refresh(t.Context(), seen)
+	if r, err := s.Writer().Bury(t.Context(), seen[0]); r.Outcome != migrate.Written || err != nil {
+		t.Fatalf("the item as it is: %v, %v", r, err)
+	}
+	if now, _ := s.Refresh(t.Context(), seen); !now[0].Tombstone || now[0].Version != 7 {
+		t.Fatalf("%+v is there", now[0])
 	}
 }
 

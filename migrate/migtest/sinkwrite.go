@@ -26,6 +26,21 @@ func (w writer) Replace(ctx context.Context, row migrate.Row) (migrate.Result, e
 	return results[0], err
 }
 
+// Bury implements [migrate.Writer].
+func (w writer) Bury(ctx context.Context, i migrate.Stored) (migrate.Result, error) {
+	if err := w.wait(ctx); err != nil {
+		return migrate.Result{}, err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	now, found := w.items[i.Ref]
+	if !found || now.tombstone || now.row.Version != i.Version || now.digest != i.Digest {
+		return migrate.Result{Outcome: migrate.AlreadyNewer}, nil
+	}
+	w.items[i.Ref] = item{row: migrate.Row{Key: now.row.Key, Version: i.Version + 1}, tombstone: true}
+	return migrate.Result{Outcome: migrate.Written}, nil
+}
+
 // A decision says what becomes of a row, given what is stored.
 type decision func(r migrate.Row, now item, found bool) migrate.Outcome
 
