@@ -1,0 +1,137 @@
+package migpg
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/tallystick/tallystick/migrate"
+)
+
+// Settled implements [migrate.Settler]. The token is a transaction number taken
+// for it: every transaction that has written by now has a smaller one. One that
+// is open and has written nothing yet is not known to anybody; slots.lag is
+// for those. (The xmax of a snapshot would not do: it is one beyond the last
+// transaction that ended, and those open may lie above it.) It fails on a
+// replica, which has no such numbers.
+func (s *Source) Settled(ctx context.Context) (string, error) {
+	var token string
+	err := s.pool.QueryRow(ctx, "select pg_current_xact_id()::text").Scan(&token)
+	if sqlState(err, "25006") || sqlState(err, "55000") {
+		return "", replica("open transactions cannot be awaited on a replica")
+	}
+	return token, failed("take transaction number", err)
+}
+
+// How often to look whether transactions have ended.
+const (
+	firstLook = 10 * time.Millisecond
+	laterLook = time.Second
+)
+
+// Await implements [migrate.Settler]. Transactions that are prepared for a
+// two-phase commit count as open.
+func (s *Source) Await(ctx context.Context, token string) error {
+	if _, err := strconv.ParseUint(token, 10, 64); err != nil {
+		return fmt.Errorf("migpg: token %q is none", token)
+	}
+	for wait := firstLook; ; wait = min(2*wait, laterLook) {
+		var settled bool
+		err := s.pool.QueryRow(ctx, "select pg_snapshot_xmin(pg_current_snapshot()) >= $1::text::xid8", token).Scan(&settled)
+		if err != nil || settled {
+			return failed("await transactions", err)
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return s.stillOpen(ctx, token)
+		}
+	}
+}
+
+// stillOpen returns the error for a transaction that did not end in time, with
+// its process if that can be seen.
+func (s *Source) stillOpen(ctx context.Context, token string) error {
+	cause := context.Cause(ctx)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	defer cancel()
+	var who string
+	err := s.pool.QueryRow(ctx, `select format('process %s of %s, since %s', pid, usename, xact_start) from pg_stat_activity
+		where backend_xid is not null order by age(backend_xid) desc limit 1`).Scan(&who)
+	if err != nil {
+		who = "one that cannot be seen"
+	}
+	return failed("await transactions older than "+token+", like "+who, cause)
+}
+
+// Lag implements [migrate.Gauge]: the age of the last transaction that a
+// replica has replayed, unless it has replayed everything it received.
+func (s *Source) Lag(ctx context.Context) (time.Duration, error) {
+	var seconds float64
+	err := s.pool.QueryRow(ctx, `select case
+		when not pg_is_in_recovery() or pg_last_wal_receive_lsn() = pg_last_wal_replay_lsn() then 0
+		else coalesce(greatest(extract(epoch from clock_timestamp() - pg_last_xact_replay_timestamp()), 0), 0) end::float8`).Scan(&seconds)
+	return time.Duration(seconds * float64(time.Second)), failed("read lag", err)
+}
+
+// OutboxDDL makes the table into which the double-writer puts a key, as
+// [migrate.Key.String] writes it, in the transaction that changes the row, and
+// from which it removes it after the sink was written.
+const OutboxDDL = `create table if not exists tallystick_outbox (
+	id         bigint generated always as identity primary key,
+	table_name text not null,
+	key        text not null,
+	created_at timestamptz not null default now()
+)`
+
+// Pending implements [migrate.Outbox].
+func (s *Source) Pending(ctx context.Context, limit int) (left []migrate.Left, none bool, err error) {
+	rows, err := s.pool.Query(ctx, "select id::text, key from tallystick_outbox where table_name = any($1) order by id limit $2", s.tableNames(), limit)
+	if err == nil {
+		left, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (l migrate.Left, err error) {
+			var key string
+			if err := row.Scan(&l.ID, &key); err != nil {
+				return l, err
+			}
+			if l.Key, err = migrate.ParseKey(key); err != nil {
+				err = &rowError{"key", err}
+			}
+			return l, err
+		})
+	}
+	if sqlState(err, "42P01") {
+		return nil, true, nil
+	}
+	return left, false, failed("read outbox", err)
+}
+
+// tableNames returns what the double-writer may call the table.
+func (s *Source) tableNames() []string {
+	return []string{s.plan.Source.Table, s.schema.schema + "." + s.schema.table}
+}
+
+// Clear implements [migrate.Outbox].
+func (s *Source) Clear(ctx context.Context, left []migrate.Left) error {
+	ids := make([]string, len(left))
+	for i, l := range left {
+		ids[i] = l.ID
+	}
+	err := pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{AccessMode: pgx.ReadWrite}, func(tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, "delete from tallystick_outbox where id = any($1::text[]::int8[])", ids)
+		return err
+	})
+	if sqlState(err, "25006") {
+		return errors.Join(replica("the outbox cannot be cleared on a replica"), err)
+	}
+	return failed("clear outbox", err)
+}
+
+func replica(what string) error {
+	return migrate.Finding{Severity: migrate.Refusal, Field: "source.dsn", Message: what, Remedy: "name the primary"}
+}
