@@ -68,7 +68,7 @@ func (s *Service) allocate(ctx context.Context, seen Record, w want) (Block, Rec
 // with the record as it is if that cannot be known: the block is burned then.
 func (s *Service) resolve(ctx context.Context, plan allocation, cause error) (Record, error) {
 	now, err := s.store.Load(ctx, plan.name())
-	if err == nil && now.Nonce == plan.nonce {
+	if wrote(now, err, plan.nonce) {
 		return now, nil
 	}
 	s.burn(BurnedUnknown, plan.size)
@@ -157,10 +157,17 @@ func (p allocation) write(ctx context.Context, store Store) (Record, error) {
 	} else {
 		after, err = store.Swap(ctx, p.from, p.next)
 	}
-	if errors.Is(err, ErrConflict) && after.Nonce == p.nonce {
-		return after, nil // an earlier try of this very write was replayed on the way
+	if wrote(after, err, p.nonce) {
+		return after, nil
 	}
 	return after, err
+}
+
+// wrote reports whether now, which a write with nonce or a read after it
+// brought, is what that write left. Stores resolve nothing: where an earlier
+// try of the very same write was replayed on the way, it is ErrConflict.
+func wrote(now Record, err error, nonce string) bool {
+	return now.Nonce == nonce && (err == nil || errors.Is(err, ErrConflict))
 }
 
 func (p allocation) name() string {

@@ -2,6 +2,7 @@ package sequence
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -187,11 +188,11 @@ func (e *entry) giveBack(ctx context.Context) {
 	next.Next, next.Exhausted = tail.First, false
 	next.Returns++
 	next.Nonce = NewNonce()
-	_, err := e.service.store.Swap(ctx, e.record.Nonce, next)
-	switch CodeOf(err) {
-	case "":
+	now, err := e.service.store.Swap(ctx, e.record.Nonce, next)
+	switch {
+	case wrote(now, err, next.Nonce):
 		e.service.counts.givenBack.Add(tail.Count)
-	case CodeUnknown:
+	case errors.Is(err, ErrUnknownOutcome):
 		e.service.burn(BurnedUnknown, tail.Count)
 	default:
 		e.service.burn(BurnedLeftOver, tail.Count)

@@ -8,7 +8,8 @@ import (
 // A Store is the source of truth: one [Record] per name. Every write is
 // atomic, durable once it returns nil, and carries a fresh nonce. Stores
 // resolve nothing themselves and retry no write: [Service] is the one layer
-// that does. All methods are safe for concurrent use, by many processes too.
+// that does. Where somebody on the way replays a write, its own record comes
+// back with [ErrConflict]. All methods are safe for concurrent use, by many processes too.
 //
 // Errors: [ErrUnavailable] when nothing was written because the store cannot
 // be reached or throttles; [ErrUnknownOutcome] when a write was sent and no

@@ -16,8 +16,8 @@
 // Reads are consistent. Writes are tried once: the SDK's own retries are off,
 // because a repeated write whose first reply was lost fails its condition and
 // would look like somebody else's. Where an intermediary repeats one all the
-// same, the nonce in the item tells, and the write counts as done. Reads may
-// be tried three times. Every request has a time-out of its own.
+// same, the nonce of the item that comes back tells the caller. Reads may be
+// tried three times. Every request has a time-out of its own.
 //
 // A table restored from a backup, or one dropped and made again, has another
 // TableId than the one recorded in it. It is refused, because counters may

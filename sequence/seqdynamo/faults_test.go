@@ -208,24 +208,29 @@ func TestEachCallIsOneRequest(t *testing.T) {
 }
 
 // Something between here and DynamoDB may repeat a request of its own accord.
-// The second of two then fails its condition on what the first one wrote.
-func TestWriteRepeatedOnTheWayIsDone(t *testing.T) {
+// The second of two then fails its condition on what the first one wrote: the
+// nonce of the record that comes back tells.
+func TestWriteRepeatedOnTheWayMeetsItsOwnRecord(t *testing.T) {
 	for _, omit := range []bool{false, true} {
 		t.Run(fmt.Sprintf("old item left out: %t", omit), func(t *testing.T) {
 			proxy, table := realtest.NewDynamoProxy(t, realtest.DynaliteURL(t)), newTable()
 			proxy.OmitOldItems(omit)
 			store := open(t, proxy.URL, table)
 			repeated := open(t, repeater(t, proxy.URL), table)
-			r := create(t, repeated, "orders")
+			r := create(t, store, "orders")
+			if err := repeated.Create(t.Context(), []sequence.Record{record(t, "new")})[0]; !errors.Is(err, sequence.ErrExists) {
+				t.Fatalf("create: %v, want ErrExists", err)
+			}
 
 			exact := advance(r)
 			exact.Low, exact.High = r.Next, r.Next
 			after, err := repeated.Advance(t.Context(), exact)
-			if err != nil || after.Next != r.Next+100 || after.Nonce != exact.Nonce {
+			if !errors.Is(err, sequence.ErrConflict) || after.Next != r.Next+100 || after.Nonce != exact.Nonce {
 				t.Fatalf("advance = %+v, %v", after, err)
 			}
 			next := swapped(after)
-			if after, err = repeated.Swap(t.Context(), after.Nonce, next); err != nil || after.Next != next.Next {
+			after, err = repeated.Swap(t.Context(), after.Nonce, next)
+			if !errors.Is(err, sequence.ErrConflict) || after.Next != next.Next || after.Nonce != next.Nonce {
 				t.Fatalf("swap = %+v, %v", after, err)
 			}
 			// An advance with room for two moves twice: the first block is

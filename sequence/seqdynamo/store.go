@@ -133,7 +133,7 @@ func (s *Store) advance(ctx context.Context, a sequence.Advance) (sequence.Recor
 		},
 	})
 	if failed, ok := errors.AsType[failedCondition](err); ok {
-		return s.conflict(ctx, a.Name, a.Nonce, failed)
+		return s.conflict(ctx, a.Name, failed)
 	}
 	if err != nil {
 		return sequence.Record{}, err
@@ -162,7 +162,7 @@ func (s *Store) put(ctx context.Context, r sequence.Record, condition string, va
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	})
 	if failed, ok := errors.AsType[failedCondition](err); ok {
-		return s.conflict(ctx, r.Definition.Name, r.Nonce, failed)
+		return s.conflict(ctx, r.Definition.Name, failed)
 	}
 	if err != nil {
 		return sequence.Record{}, err
@@ -170,19 +170,16 @@ func (s *Store) put(ctx context.Context, r sequence.Record, condition string, va
 	return r, nil
 }
 
-// conflict returns the record that a write with that nonce met, with
-// ErrConflict, unless it is the very record it wrote: then somebody between
-// here and DynamoDB has repeated the write after it was done.
+// conflict returns the record that a write met, with ErrConflict. It may be
+// the one it wrote, when somebody between here and DynamoDB has repeated the
+// write after it was done: the nonce tells.
 //
 // AWS returns the item with the failure. Servers that do not are asked for it:
 // nothing is lost by that but a request, and the time in which it may change.
-func (s *Store) conflict(ctx context.Context, name, nonce string, failed failedCondition) (sequence.Record, error) {
+func (s *Store) conflict(ctx context.Context, name string, failed failedCondition) (sequence.Record, error) {
 	now, err := decodeOrLoad(failed.Item, func() (sequence.Record, error) { return s.load(ctx, name) })
-	switch {
-	case errors.Is(err, sequence.ErrUnavailable): // it may be our own record
+	if errors.Is(err, sequence.ErrUnavailable) { // it may be our own record
 		return sequence.Record{}, &sequence.Error{Code: sequence.CodeUnknown, Message: "the record cannot be read after a conflict", Err: err}
-	case err == nil && now.Nonce == nonce:
-		return now, nil
 	}
 	return now, orConflict(err)
 }
