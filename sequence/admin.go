@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 )
 
 // Create creates sequences, each on its own; see [Admin]. A name that was
@@ -15,6 +16,9 @@ import (
 // If the process dies on the way, some are created and some are not; doing it
 // again reports the former as [ErrExists].
 func (s *Service) Create(ctx context.Context, req CreateRequest) ([]CreateResult, error) {
+	if e := s.failure.Load(); e != nil {
+		return nil, e
+	}
 	if n := len(req.Specs); n == 0 || n > MaxCreate {
 		return nil, invalid("specs", fmt.Sprintf("create 1 to %d sequences at once", MaxCreate), "has %d entries", n)
 	}
@@ -35,6 +39,7 @@ func (s *Service) Create(ctx context.Context, req CreateRequest) ([]CreateResult
 	errs := s.store.Create(ctx, records)
 	limit := make(chan struct{}, storeWorkers)
 	var wg sync.WaitGroup
+	var recreated atomic.Bool
 	for k, i := range at {
 		if errs[k] == nil {
 			results[i].Record = records[k]
@@ -42,37 +47,48 @@ func (s *Service) Create(ctx context.Context, req CreateRequest) ([]CreateResult
 		}
 		limit <- struct{}{}
 		wg.Go(func() {
-			r, err := s.createAgain(ctx, records[k], errs[k], req.ReuseValues)
+			r, written, err := s.createAgain(ctx, records[k], errs[k], req.ReuseValues)
 			if results[i].Record = r; err != nil {
 				results[i] = CreateResult{Err: asError(err)}
+			}
+			if written {
+				recreated.Store(true)
 			}
 			<-limit
 		})
 	}
 	wg.Wait()
+	if recreated.Load() { // servers may have cached what the tombstones were
+		s.announce(ctx)
+	}
 	return results, nil
 }
 
 // createAgain settles a creation that the store answered with cause: it was
 // done after all, or the name is that of a tombstone, or it is taken.
-func (s *Service) createAgain(ctx context.Context, r Record, cause error, reuse bool) (Record, error) {
+func (s *Service) createAgain(ctx context.Context, r Record, cause error, reuse bool) (after Record, written bool, err error) {
 	if !errors.Is(cause, ErrExists) && !errors.Is(cause, ErrUnknownOutcome) {
-		return r, cause
+		return r, false, cause
 	}
-	after, err := s.change(ctx, r.Definition.Name, func(old Record, nonce string) (Record, error) {
+	name := r.Definition.Name
+	after, written, err = s.write(ctx, name, func(old Record, nonce string) (Record, error) {
 		switch {
 		case old.Nonce == r.Nonce:
 			return old, nil
 		case old.State == StateDeleted:
 			return old.recreated(r.Definition, reuse, nonce)
 		}
-		return old, &Error{Code: CodeExists, Field: "name", Message: fmt.Sprintf("sequence %q exists already", r.Definition.Name),
+		return old, &Error{Code: CodeExists, Field: "name", Message: fmt.Sprintf("sequence %q exists already", name),
 			Remedy: "choose another name, or change it with `tallystick seq alter`"}
 	})
-	if errors.Is(err, ErrNotFound) {
-		return r, &Error{Code: CodeUnavailable, Message: "the store did not say whether the sequence was created", Remedy: "try again", Err: cause}
+	switch CodeOf(err) {
+	case "", CodeExists, CodePrecondition, CodeUnknown:
+		return after, written, err
 	}
-	return after, err
+	if errors.Is(cause, ErrUnknownOutcome) { // and the record could not be read since
+		err = unsaid(name, cause)
+	}
+	return r, false, err
 }
 
 // Alter changes a definition in one write and tells every server. Values
@@ -119,50 +135,101 @@ func (s *Service) changeOpen(ctx context.Context, name string, f func(Record, st
 	})
 }
 
-// change replaces the record of name by what f makes of it, which is called
-// again whenever somebody else was faster, and tells every server. Nothing is
-// written if f leaves the nonce. A lost reply is resolved by the nonce.
+// change writes what f makes of the record of name and tells every server,
+// also when it is not known whether it was written.
 //
 // If the process dies after the write and before the generation is raised,
 // servers find out within 5 minutes instead of seconds.
 func (s *Service) change(ctx context.Context, name string, f func(old Record, nonce string) (Record, error)) (Record, error) {
-	if err := CheckName(name); err != nil {
-		return Record{}, err
+	r, written, err := s.write(ctx, name, f)
+	if written || errors.Is(err, ErrUnknownOutcome) {
+		s.announce(ctx)
+	}
+	return r, err
+}
+
+// write replaces the record of name by what f makes of it, which is called
+// again whenever somebody else was faster, and reports whether it did. Nothing
+// is written if f leaves the nonce.
+//
+// A lost reply is resolved by the nonce, which stays the same as long as the
+// record does: a write given up that lands late is then its own repetition. A
+// record that somebody else wrote since tells by its version, which every
+// change raises, that the lost write was not done; or nothing, and then
+// the outcome is unknown.
+func (s *Service) write(ctx context.Context, name string, f func(old Record, nonce string) (Record, error)) (_ Record, written bool, err error) {
+	if err := s.admits(name); err != nil {
+		return Record{}, false, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
 	old, err := s.store.Load(ctx, name)
+	if err != nil {
+		return Record{}, false, missing(name, err)
+	}
+	var lost error // why it is not known whether the write of nonce was done
+	defer func() {
+		if err != nil && lost != nil {
+			err = unsaid(name, lost)
+		}
+	}()
+	nonce := NewNonce()
 	for attempt := range maxAttempts {
 		if err := pause(ctx, attempt); err != nil {
-			return Record{}, asError(err)
+			return Record{}, false, asError(err)
 		}
-		if errors.Is(err, ErrNotFound) {
-			return Record{}, notFound(name)
-		} else if err != nil {
-			return Record{}, err
-		}
-		next, refused := f(old, NewNonce())
-		if refused != nil || next.Nonce == old.Nonce {
-			return next, refused
+		next, err := f(old, nonce)
+		if err != nil || next.Nonce == old.Nonce {
+			return next, false, err
 		}
 		now, err := s.store.Swap(ctx, old.Nonce, next)
 		if errors.Is(err, ErrUnknownOutcome) {
+			lost = err
 			now, err = s.store.Load(ctx, name)
 		}
-		if now.Nonce == next.Nonce && (err == nil || errors.Is(err, ErrConflict)) {
-			s.announce(ctx)
-			return next, nil
+		switch {
+		case wrote(now, err, nonce):
+			return next, true, nil
+		case err != nil && !errors.Is(err, ErrConflict):
+			return Record{}, false, missing(name, err)
+		case now.Nonce == old.Nonce:
+			continue
+		case lost != nil && now.Version >= next.Version:
+			return Record{}, false, lost
 		}
-		if err != nil && !errors.Is(err, ErrConflict) {
-			return Record{}, err
-		}
-		old = now
+		old, nonce, lost = now, NewNonce(), nil
 	}
-	return Record{}, &Error{Code: CodeUnavailable, RetryAfter: maxDelay, Message: fmt.Sprintf("sequence %q is being changed by too many at once", name)}
+	return Record{}, false, &Error{Code: CodeUnavailable, RetryAfter: maxDelay, Message: fmt.Sprintf("sequence %q is being changed by too many at once", name)}
+}
+
+// admits returns why nothing called name can be changed here.
+func (s *Service) admits(name string) error {
+	if e := s.failure.Load(); e != nil {
+		return e
+	}
+	return CheckName(name)
+}
+
+// missing returns err, which the store gave for the record of name, in words
+// for the caller where it is ErrNotFound.
+func missing(name string, err error) error {
+	if errors.Is(err, ErrNotFound) {
+		return notFound(name)
+	}
+	return err
+}
+
+// unsaid returns the CodeUnknown error of a write of name whose reply was lost
+// for the reason cause.
+func unsaid(name string, cause error) *Error {
+	return &Error{Code: CodeUnknown, Field: "name", Message: fmt.Sprintf("the store did not say whether sequence %q was written", name),
+		Remedy: "look at it with `tallystick seq get`, then decide", Err: cause}
 }
 
 // announce makes every server, this one first, look at its cached sequences.
 func (s *Service) announce(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
+	defer cancel()
 	s.suspect.Add(1)
 	for attempt := range 3 {
 		if pause(ctx, attempt) != nil {
@@ -227,7 +294,7 @@ func parsePageToken(token, prefix string) (after string, err error) {
 }
 
 // Skip moves every counter of a store n values on, 1 or more, and returns how
-// many it moved. It is for a store that was restored from a backup and may have
+// many it moved; one that is exhausted stays. It is for a store that was restored from a backup and may have
 // forgotten its newest writes; no server may be running on it. Running it again
 // after an interruption skips more, which is harmless. progress, if not nil, is
 // called after each.
@@ -243,12 +310,14 @@ func Skip(ctx context.Context, store Store, n int64, progress func(moved int)) (
 			return moved, err
 		}
 		for _, r := range found {
-			_, err = s.change(ctx, r.Definition.Name, func(old Record, nonce string) (Record, error) {
-				next, _ := old.skipped(n, nonce)
-				return next, nil
+			_, written, err := s.write(ctx, r.Definition.Name, func(old Record, nonce string) (Record, error) {
+				return old.skipped(n, nonce), nil
 			})
 			if err != nil {
 				return moved, fmt.Errorf("skip in sequence %q: %w", r.Definition.Name, err)
+			}
+			if !written {
+				continue
 			}
 			if moved++; progress != nil {
 				progress(moved)

@@ -71,8 +71,7 @@ func (r Record) altered(req AlterRequest, nonce string) (Record, error) {
 		return next, nil
 	}
 	if r.Exhausted { // there may be room again
-		next.Next, next.Exhausted = r.Next, true
-		if v, ok := d.step(r.Next); ok {
+		if v, ok := d.skip(r.Next, 1); ok {
 			next.Next, next.Exhausted = v, false
 		}
 	}
@@ -113,17 +112,18 @@ func (r Record) deleted(nonce string) Record {
 }
 
 // skipped returns r with its counter moved n values on, laps included: what is
-// needed when the store may have lost the newest of its writes.
-func (r Record) skipped(n int64, nonce string) (Record, bool) {
+// needed when the store may have lost the newest of its writes. Where nothing
+// is left that could be handed out twice it returns r itself.
+func (r Record) skipped(n int64, nonce string) Record {
 	block, next, err := r.Take(n, nonce)
-	if err != nil { // nothing is left that could be handed out twice
-		return r, false
+	if err != nil {
+		return r
 	}
 	if left := n - block.Count; left > 0 && next.Definition.Cycle {
 		next = next.skippedLaps(left, nonce)
 	}
 	next.Version += forgotten
-	return next, true
+	return next
 }
 
 // forgotten is how many versions more than it knows a restored store passes

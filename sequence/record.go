@@ -64,14 +64,6 @@ func (d Definition) stepsFrom(v int64) uint64 {
 	return distance(v, d.bound()) / magnitude(d.Increment)
 }
 
-// step returns the value after v, if there is one.
-func (d Definition) step(v int64) (int64, bool) {
-	if d.stepsFrom(v) == 0 {
-		return v, false
-	}
-	return v + d.Increment, true
-}
-
 // wrapped returns r at the beginning of its next lap, if it is at the end of
 // one and cycles.
 func (r Record) wrapped() Record {
