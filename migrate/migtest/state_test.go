@@ -37,3 +37,14 @@ func TestClaimInMemoryExpiresByTheBubblesClock(t *testing.T) {
 		}
 	})
 }
+
+func TestStateInMemory(t *testing.T) {
+	migtest.TestState(t, func(t testing.TB) migtest.StateFixture {
+		s := migtest.NewState(migtest.StateAxis)
+		return migtest.StateFixture{
+			Pod:    func(testing.TB) migrate.State { return s.Pod() },
+			Lose:   func(testing.TB) { s.Lose() },
+			Backup: func(testing.TB) func() { return s.Backup() },
+		}
+	})
+}
