@@ -9,29 +9,27 @@ import (
 
 	"connectrpc.com/connect"
 
+	"github.com/tallystick/tallystick/internal/rpcwire"
 	"github.com/tallystick/tallystick/sequence"
 	"github.com/tallystick/tallystick/sequence/seqrpc/sequencev1"
 )
 
-// Limits of a request's body, and the size from which answers are compressed.
+// Limits of a request's body.
 const (
-	MaxBody          = 1 << 20  // bytes
-	MaxCreateBody    = 16 << 20 // bytes of a Create
-	compressMinBytes = 1024
+	MaxBody       = 1 << 20  // bytes
+	MaxCreateBody = 16 << 20 // bytes of a Create
 )
 
 // Handler returns the HTTP handler of svc and the path to mount it at.
 // Interceptors, for tracing say, come in as opts. Authentication is the
 // business of the handler around it; see [LeaseOnly] and [WriteError].
 func Handler(svc Service, opts ...connect.HandlerOption) (path string, handler http.Handler) {
-	opts = append([]connect.HandlerOption{
-		connect.WithCodec(jsonCodec{name: "json"}),
-		connect.WithCodec(jsonCodec{name: "json; charset=utf-8"}),
-		connect.WithCompressMinBytes(compressMinBytes),
+	opts = append(append(rpcwire.JSON(),
+		connect.WithCompressMinBytes(rpcwire.CompressMinBytes),
 		connect.WithConditionalHandlerOptions(func(s connect.Spec) []connect.HandlerOption {
 			return []connect.HandlerOption{connect.WithReadMaxBytes(bodyLimit(s.Procedure) + 2*framing)}
 		}),
-	}, opts...)
+	), opts...)
 	path, handler = sequencev1.NewSequenceServiceHandler(server{svc}, opts...)
 	return path, limitBody(handler)
 }
