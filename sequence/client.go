@@ -123,20 +123,23 @@ func (c *Client) Sequence(name string) *Sequence {
 // Warm fetches first leases of the named sequences and returns when each has
 // values, or with the first error. It is for start-up, before traffic comes.
 func (c *Client) Warm(ctx context.Context, names ...string) error {
-	errs := make(chan error, len(names))
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var first error
+	var once sync.Once
+	var wg sync.WaitGroup
 	limit := make(chan struct{}, leaseCalls*leaseBatch)
 	for _, name := range names {
 		limit <- struct{}{}
-		go func() {
-			_, err := c.Sequence(name).take(ctx, 0)
-			errs <- err
+		wg.Go(func() {
+			if _, err := c.Sequence(name).take(ctx, 0); err != nil {
+				once.Do(func() { first = err })
+				cancel()
+			}
 			<-limit
-		}()
+		})
 	}
-	var first error
-	for range names {
-		first = cmp.Or(first, <-errs)
-	}
+	wg.Wait()
 	return first
 }
 

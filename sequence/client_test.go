@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -203,6 +204,8 @@ func TestCycleRepeatsInOrder(t *testing.T) {
 	}
 }
 
+var errRefused = &sequence.Error{Code: sequence.CodeUnavailable, Message: "connection refused"}
+
 // flaky is a Leaser whose server can be away.
 type flaky struct {
 	sequence.Leaser
@@ -223,12 +226,12 @@ func (f *flaky) Lease(ctx context.Context, req sequence.LeaseRequest) (sequence.
 	f.mu.Unlock()
 	time.Sleep(f.rtt)
 	if away {
-		return sequence.LeaseResponse{}, &sequence.Error{Code: sequence.CodeUnavailable, Message: "connection refused"}
+		return sequence.LeaseResponse{}, errRefused
 	}
 	return f.Leaser.Lease(ctx, req)
 }
 
-func TestServerAway(t *testing.T) {
+func TestServerAwayIsServedFromTheCacheAndThenWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc := sequence.NewService(seqtest.NewMemory(), sequence.ServiceOptions{})
 		create(t, svc, sequence.Spec{Name: "s"})
@@ -248,8 +251,11 @@ func TestServerAway(t *testing.T) {
 		defer cancel()
 		start := time.Now()
 		_, err := c.Next(ctx, "s")
-		if !errors.Is(err, sequence.ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) {
+		if !errors.Is(err, sequence.ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, errRefused) {
 			t.Errorf("error %v", err)
+		}
+		if text := err.Error(); strings.Contains(text, "\n") || strings.Count(text, errRefused.Message) != 1 {
+			t.Errorf("error %q, want one line that says the cause once", text)
 		}
 		if waited := time.Since(start); waited != 3*time.Second {
 			t.Errorf("waited %v", waited)
@@ -271,6 +277,41 @@ func TestServerAway(t *testing.T) {
 			t.Fatal(err)
 		}
 	})
+}
+
+func TestWarmReturnsWithTheFirstError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		svc := sequence.NewService(seqtest.NewMemory(), sequence.ServiceOptions{})
+		create(t, svc, sequence.Spec{Name: "s"})
+		create(t, svc, sequence.Spec{Name: "slow"})
+		c := sequence.NewClient(&slow{svc}, sequence.ClientOptions{})
+		go c.Warm(context.Background(), "slow")
+		synctest.Wait() // its call is under way, so that no other goes with it
+		start := time.Now()
+		if err := c.Warm(t.Context(), "slow", "missing", "s"); !errors.Is(err, sequence.ErrNotFound) || time.Since(start) > 0 {
+			t.Errorf("after %v: %v, want ErrNotFound at once", time.Since(start), err)
+		}
+		if err := c.Warm(t.Context(), "slow", "s"); err != nil || c.Stats().Cached < 2 {
+			t.Errorf("warmed: %v, %d values cached", err, c.Stats().Cached)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 0)
+		defer cancel()
+		if err := c.Warm(ctx, "new"); !errors.Is(err, sequence.ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("with no time left: %v", err)
+		}
+		c.Close(t.Context())
+		svc.Close(t.Context())
+	})
+}
+
+// slow takes a second to lease the sequence "slow".
+type slow struct{ sequence.Leaser }
+
+func (s *slow) Lease(ctx context.Context, req sequence.LeaseRequest) (sequence.LeaseResponse, error) {
+	if req.Items[0].Name == "slow" {
+		time.Sleep(time.Second)
+	}
+	return s.Leaser.Lease(ctx, req)
 }
 
 func TestWaitersAreServedInOrder(t *testing.T) {

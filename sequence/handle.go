@@ -2,7 +2,6 @@ package sequence
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -187,12 +186,11 @@ func (s *Sequence) await(ctx context.Context, t *taker) ([]Run, error) {
 
 // waitedInVain returns the error of a call whose context ended. Requires s.mu.
 func (s *Sequence) waitedInVain(cause error) error {
-	msg := fmt.Sprintf("no value of sequence %q in time", s.name)
 	if s.failure != nil {
-		msg += "; the last try to get some: " + s.failure.Message
-		cause = errors.Join(cause, s.failure)
+		cause = fmt.Errorf("%w; the last try to get some: %w", cause, s.failure)
 	}
-	return &Error{Code: CodeUnavailable, Message: msg, Remedy: "check that the server runs and can be reached", RetryAfter: retryAfter, Err: cause}
+	return &Error{Code: CodeUnavailable, Message: fmt.Sprintf("no value of sequence %q in time", s.name),
+		Remedy: "check that the server runs and can be reached", RetryAfter: retryAfter, Err: cause}
 }
 
 // runs returns what a taker got.
