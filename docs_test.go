@@ -16,6 +16,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/tallystick/tallystick/internal/realtest"
 )
 
 // TestDocumentedCommandsPrintWhatIsDocumented types the commands of README and
@@ -112,7 +114,8 @@ func newSession(t *testing.T) *session {
 func (s *session) start(t *testing.T, repo string) {
 	cmd := exec.Command("make", "run")
 	cmd.Dir, cmd.Env = repo, s.env
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	realtest.DieWithTest(cmd)
 	out := filepath.Join(s.dir, "make-run")
 	f, err := os.Create(out)
 	if err != nil {
@@ -213,16 +216,11 @@ func (s *session) run(t *testing.T, body string) {
 	}
 	b.WriteString("\treturn err\n}\n")
 
-	dir, err := os.MkdirTemp(".", ".docs-") // within the module; go ignores the name elsewhere
-	if err != nil {
+	source, program := filepath.Join(t.TempDir(), "main.go"), filepath.Join(s.dir, "program")
+	if err := os.WriteFile(source, []byte(b.String()), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	defer os.RemoveAll(dir)
-	if err := os.WriteFile(filepath.Join(dir, "main.go"), []byte(b.String()), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	program := filepath.Join(s.dir, "program")
-	if out, err := exec.Command("go", "build", "-o", program, "./"+dir).CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "build", "-o", program, source).CombinedOutput(); err != nil { // run in the module, whose packages it imports
 		t.Errorf("%s\n%s", body, out)
 		return
 	}

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/tallystick/tallystick/internal/history"
+	"github.com/tallystick/tallystick/internal/realtest"
 	"github.com/tallystick/tallystick/sequence"
 	"github.com/tallystick/tallystick/sequence/seqrpc"
 )
@@ -45,7 +46,7 @@ func (l load) start(t *testing.T) *exec.Cmd {
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), loadEnv+"="+string(orders))
 	cmd.Stderr = os.Stderr
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	realtest.DieWithTest(cmd)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
