@@ -7,6 +7,8 @@
 //	dsn := realtest.PostgresDSN(t)     // a new database on a server the package's tests share
 //	store := realtest.Dynalite(t)      // DynamoDB's API, likewise
 //	url := realtest.DynaliteURL(t)
+//	cache := realtest.Redis(t)         // likewise
+//	url, prefix := realtest.RedisPrefix(t)
 //
 // A program that is not installed fails the test with a line that says so; it
 // never skips it. Whatever was started ends with the test, and at the latest
