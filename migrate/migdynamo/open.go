@@ -125,6 +125,7 @@ func newClient(ctx context.Context, p migrate.SinkPlan) (*dynamodb.Client, error
 	return dynamodb.NewFromConfig(cfg, func(d *dynamodb.Options) {
 		d.HTTPClient = newHTTPClient()
 		d.Retryer = aws.NopRetryer{}
+		d.EndpointResolverV2 = &rememberedEndpoints{EndpointResolverV2: dynamodb.NewDefaultEndpointResolverV2()}
 		d.Logger = logging.Nop{} // what goes wrong is in the errors
 		if p.Endpoint != "" {
 			d.BaseEndpoint = &p.Endpoint
