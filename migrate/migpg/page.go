@@ -179,8 +179,7 @@ func (s *Source) Nearest(ctx context.Context, r migrate.Range) (migrate.Key, boo
 
 // probe returns the key that a query finds.
 func (s *Source) probe(ctx context.Context, q query) (migrate.Key, bool, error) {
-	columns := s.schema.keyColumns()
-	rows, err := s.rows(ctx, s.pool, q, columns)
+	rows, err := s.rows(ctx, s.pool, q, s.schema.keyColumns())
 	if err != nil {
 		return nil, false, failed("look up key", err)
 	}
@@ -188,16 +187,25 @@ func (s *Source) probe(ctx context.Context, q query) (migrate.Key, bool, error) 
 	if !rows.Next() {
 		return nil, false, failed("look up key", rows.Err())
 	}
-	k := make(migrate.Key, len(columns))
-	for i, raw := range rows.RawValues() {
-		v, err := columns[i].codec(string(raw))
-		if err != nil {
-			return nil, false, failed("look up key", &rowError{columns[i].name, err})
-		}
-		k[i] = v.Text
+	k, err := s.schema.decodeKey(rows.RawValues())
+	if err != nil {
+		return nil, false, failed("look up key", err)
 	}
 	rows.Close()
 	return k, true, failed("look up key", rows.Err())
+}
+
+// decodeKey makes a key of what the server sent.
+func (s *schema) decodeKey(raw [][]byte) (migrate.Key, error) {
+	k := make(migrate.Key, len(raw))
+	for n, i := range s.key {
+		v, err := s.columns[i].codec(string(raw[n]))
+		if err != nil {
+			return nil, &rowError{s.columns[i].name, err}
+		}
+		k[n] = v.Text
+	}
+	return k, nil
 }
 
 // Get implements [migrate.Source]. With lock it fails on a replica and without

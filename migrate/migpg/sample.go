@@ -1,0 +1,103 @@
+package migpg
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/tallystick/tallystick/migrate"
+)
+
+// sampleRows is how many keys are looked at on either end and between.
+const sampleRows = 1000
+
+// checkSample looks for keys that lie in no slot or in a strange one.
+func (s *Source) checkSample(ctx context.Context, extent migrate.Extent) ([]migrate.Finding, error) {
+	var keys []migrate.Key
+	for _, q := range s.sampling(extent) {
+		rows, err := s.rows(ctx, s.pool, q, s.schema.keyColumns())
+		if err != nil {
+			return nil, failed("sample keys", err)
+		}
+		some, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (migrate.Key, error) { return s.schema.decodeKey(row.RawValues()) })
+		if err != nil {
+			return nil, failed("sample keys", err)
+		}
+		keys = append(keys, some...)
+	}
+	now, err := s.Now(ctx)
+	return judge(s.plan.Axis(), keys, now), err
+}
+
+// sampling returns queries for keys of both ends and, but for a table so small
+// that they are all of it, of blocks chosen at random.
+func (s *Source) sampling(extent migrate.Extent) []query {
+	columns := s.schema.keyColumns()
+	ends := []query{
+		s.query.walk(columns, migrate.Range{}, nil, true, 0, sampleRows),
+		s.query.walk(columns, migrate.Range{}, nil, false, 0, sampleRows),
+	}
+	if s.schema.kind == "m" || extent.Rows < sampleRows {
+		return ends
+	}
+	percent := min(100, 100*2*sampleRows/float64(extent.Rows))
+	var q query
+	q.sql = "select " + list(columns, "t.") + " from " + s.schema.name() + " t tablesample system (" + q.param(percent, "float4") + ") limit " + q.param(sampleRows, "int8")
+	return append(ends, q)
+}
+
+// judge returns what is wrong with keys at a time.
+func judge(axis migrate.Axis, keys []migrate.Key, now time.Time) []migrate.Finding {
+	var found []migrate.Finding
+	add := func(severity migrate.Severity, message, remedy string, of migrate.Key) {
+		if of != nil {
+			found = append(found, migrate.Finding{Severity: severity, Field: "source.key", Message: fmt.Sprintf(message, of), Remedy: remedy})
+		}
+	}
+	add(migrate.Refusal, "key %s is not what slots.by says", "choose another slots.by, or mend such rows", first(keys, func(k migrate.Key) bool {
+		_, err := axis.Index(k)
+		return err != nil
+	}))
+	add(migrate.Refusal, "key %s has letters of the other case: it sorts away from its time", "mend such rows; all must be spelled alike", first(keys, func(k migrate.Key) bool {
+		_, err := axis.Index(k)
+		return err == nil && k[0] != spelled(axis, k[0])
+	}))
+	if axis.By == migrate.ByInteger {
+		return found
+	}
+	add(migrate.Warning, "key %s lies in the future", "rows above slots.to are the double-writer's: verified, not copied", first(keys, func(k migrate.Key) bool {
+		i, err := axis.Index(k)
+		return err == nil && i > axis.At(now.Add(time.Hour))
+	}))
+	add(migrate.Warning, "key %s lies before the year 2000", "it is copied with the bottom slot; set slots.from to spare the walk there", first(keys, func(k migrate.Key) bool {
+		i, err := axis.Index(k)
+		return err == nil && i < axis.At(time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC))
+	}))
+	return found
+}
+
+// spelled returns a key's first part as it has to be.
+func spelled(axis migrate.Axis, s string) string {
+	switch {
+	case axis.By == migrate.ByULID && !axis.Lower:
+		return strings.ToUpper(s)
+	case axis.By == migrate.ByULID:
+		return strings.ToLower(s)
+	case axis.By == migrate.ByUUIDv7 && len(s) == 32:
+		return "" // without hyphens it sorts elsewhere
+	case axis.By == migrate.ByUUIDv7:
+		return strings.ToLower(s)
+	}
+	return s
+}
+
+func first(keys []migrate.Key, f func(migrate.Key) bool) migrate.Key {
+	if i := slices.IndexFunc(keys, f); i >= 0 {
+		return keys[i]
+	}
+	return nil
+}
