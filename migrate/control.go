@@ -28,6 +28,9 @@ func (m *Migration) Start(ctx context.Context) (Status, error) {
 // Stop asks for the migration to stop, and waits for it as long as ctx allows
 // when wait is set. It returns the status it has reached.
 func (m *Migration) Stop(ctx context.Context, wait bool) (Status, error) {
+	if _, err := m.Open(ctx); err != nil {
+		return "", err
+	}
 	s, err := m.command(ctx, func(s Status) (Status, error) {
 		if s == ToStart || s == InProgress {
 			return ToStop, nil

@@ -11,6 +11,9 @@ import (
 // returns how many are settled, written or gone from the source, and how many
 // stay.
 func (m *Migration) Replay(ctx context.Context) (settled, left int, err error) {
+	if _, err := m.Open(ctx); err != nil {
+		return 0, 0, err
+	}
 	w, after := m.sink.Writer(), ""
 	for {
 		page, err := m.state.Quarantined(ctx, after, 100)
@@ -91,6 +94,9 @@ const signatureLife = 20 * time.Minute
 // before a full verification was clean, and until 20 minutes after the last
 // claim ended.
 func (m *Migration) Cleanup(ctx context.Context) (removed int, err error) {
+	if _, err := m.Open(ctx); err != nil {
+		return 0, err
+	}
 	v, err := m.state.View(ctx)
 	if err != nil {
 		return 0, err
