@@ -10,11 +10,11 @@ import (
 
 // Limits of a definition, checked by [Spec.Define] and [Spec.Apply].
 const (
-	MaxNameBytes = 255       // of a name, an owner, a label's key and its value
-	MaxLabels    = 16        // labels a sequence may carry
-	MaxBlockSize = 1_000_000 // values in one block, unless a lease asks for more
-	MaxCacheSize = 1_000_000 // values a client may hold of one sequence
-	MaxBuffer    = 3600      // seconds
+	MaxNameBytes     = 255       // of a name, an owner, a label's key and its value
+	MaxLabels        = 16        // labels a sequence may carry
+	MaxBlockSize     = 1_000_000 // values in one block, unless a lease asks for more
+	MaxCacheSize     = 1_000_000 // values a client may hold of one sequence
+	MaxBufferSeconds = 3600
 )
 
 // Defaults of a definition's fields that PostgreSQL does not have.
@@ -201,7 +201,7 @@ func (d Definition) validateTuning() error {
 		{"client_cache_min", d.ClientCacheMin, 1, MaxCacheSize},
 		{"client_cache_max", d.ClientCacheMax, d.ClientCacheMin, MaxCacheSize},
 		{"min_threshold", d.MinThreshold, 0, d.ClientCacheMax},
-		{"buffer_seconds", d.BufferSeconds, 1, MaxBuffer},
+		{"buffer_seconds", d.BufferSeconds, 1, MaxBufferSeconds},
 	} {
 		if f.value < f.low || f.value > f.high {
 			return invalid(f.field, fmt.Sprintf("choose a value from %d to %d", f.low, f.high), "%d is out of range", f.value)

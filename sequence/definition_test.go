@@ -84,7 +84,7 @@ func TestDefineNamesTheFieldItRefuses(t *testing.T) {
 		"threshold negative":                {Spec{MinThreshold: new(int64(-1))}, "min_threshold"},
 		"threshold beyond the client cache": {Spec{MinThreshold: new(int64(501))}, "min_threshold"},
 		"no buffer":                         {Spec{BufferSeconds: new(int64(0))}, "buffer_seconds"},
-		"buffer too long":                   {Spec{BufferSeconds: new(int64(MaxBuffer + 1))}, "buffer_seconds"},
+		"buffer too long":                   {Spec{BufferSeconds: new(int64(MaxBufferSeconds + 1))}, "buffer_seconds"},
 		"owner too long":                    {Spec{Owner: &long}, "owner"},
 		"owner with a control character":    {Spec{Owner: new("a\tb")}, "owner"},
 		"label without a key":               {Spec{Labels: map[string]string{"": "v"}}, "labels"},
@@ -112,7 +112,7 @@ func TestDefineTakesWhatLimitsAllow(t *testing.T) {
 	spec := Spec{
 		Name: name, BlockSize: new(int64(MaxBlockSize)), MaxBlock: new(int64(MaxBlockSize)), ServerCacheMax: new(int64(math.MaxUint32)),
 		ClientCacheMin: new(int64(1)), ClientCacheMax: new(int64(MaxCacheSize)), MinThreshold: new(int64(MaxCacheSize)),
-		BufferSeconds: new(int64(MaxBuffer)), Owner: new("team größe"), Labels: map[string]string{"k": ""},
+		BufferSeconds: new(int64(MaxBufferSeconds)), Owner: new("team größe"), Labels: map[string]string{"k": ""},
 	}
 	if _, err := spec.Define(); err != nil {
 		t.Error(err)

@@ -16,8 +16,8 @@
 // Within one epoch of a sequence no two callers get the same value. On one
 // client, a Next that begins after another returned gets a later value. Over
 // all clients values rise with time but interleave. Values are missing only
-// for counted causes: a crash, a write of unknown outcome, an alter,
-// left-overs, a refused return.
+// for known causes: a crash, a lost reply, a write of unknown outcome, an alter,
+// left-overs, a refused return. All but the first two are counted.
 //
 // # Failure
 //

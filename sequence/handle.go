@@ -70,8 +70,9 @@ func newSequence(c *Client, name string) *Sequence {
 	return s
 }
 
-// Next returns the next value; see [Client.Next]. It costs little more than
-// adding to a shared variable: no lock, no clock, no allocation.
+// Next returns the next value; see [Client.Next]. As long as its run lasts it
+// costs little more than adding to a shared variable: no lock, no clock, no
+// allocation.
 func (s *Sequence) Next(ctx context.Context) (int64, error) {
 	c := s.current.Load()
 	i := c.next.Add(1) - 1

@@ -16,8 +16,8 @@ import (
 // requests have to be signed, but nobody looks at the signature.
 //
 // It is as AWS in conditions, item and batch sizes, numbers and pages. It never
-// throttles and leaves nothing of a batch undone (see [DynamoProxy]), and has
-// no transactions.
+// throttles, writes every batch whole (see [DynamoProxy] for both) and has no
+// transactions.
 type DynaliteServer struct {
 	*Process
 	URL string

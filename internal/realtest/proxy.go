@@ -12,7 +12,7 @@ import (
 // A Proxy stands before any server and disturbs its TCP connections. It knows
 // nothing of what they carry; [DynamoProxy] does.
 //
-// It is a hundred lines of our own because Shopify/toxiproxy, the library for
+// It is our own because Shopify/toxiproxy, the library for
 // this, brings an HTTP server, a metrics registry and a router into go.mod.
 type Proxy struct {
 	Addr string // host:port to connect to instead of the server's

@@ -1,7 +1,6 @@
 // Package refill decides when a cache of values is filled up again, and how
 // far: early enough that nobody waits, late enough that little is fetched in
-// vain. The client's cache of leases, the server's cache of blocks and the
-// coupon pool all use it.
+// vain. The client's cache of leases and the server's cache of blocks use it.
 //
 // It only decides. A [Window] measures consumption from the counts its owner
 // feeds it, a [Policy] turns the rate into a [Level]; the owner fetches. There

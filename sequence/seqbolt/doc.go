@@ -8,7 +8,7 @@
 // that is, gives the file an identity and counts the generation. Everything
 // can be read with bbolt's own command:
 //
-//	bbolt get tallystick.db sequences orders_seq
+//	bbolt get sequence.db sequences orders_seq
 //	1c291ca3 {"name":"orders_seq","next":"1001",...}
 //
 // JSON, because the person on call must be able to see what the counter is;
@@ -32,6 +32,6 @@
 // looks like any other: move its counters with `tallystick seq adopt --skip N`
 // before anybody uses it.
 //
-//	store, err := seqbolt.Open("tallystick.db", seqbolt.Options{})
+//	store, err := seqbolt.Open("sequence.db", seqbolt.Options{})
 //	defer store.Close()
 package seqbolt
