@@ -1,0 +1,97 @@
+package migpg_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/tallystick/tallystick/internal/realtest"
+	"github.com/tallystick/tallystick/migrate"
+	"github.com/tallystick/tallystick/migrate/migpg"
+)
+
+// awaitRow returns when a query finds a row.
+func awaitRow(t *testing.T, db *pgx.Conn, sql string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	for {
+		tag, err := db.Exec(ctx, sql)
+		if err != nil {
+			t.Fatalf("%s: %v", sql, err)
+		}
+		if tag.RowsAffected() > 0 {
+			return
+		}
+	}
+}
+
+func TestAwaitWaitsForOpenTransactions(t *testing.T) {
+	dsn := realtest.PostgresDSN(t)
+	db, early, late := connect(t, dsn), connect(t, dsn), connect(t, dsn)
+	run(t, db, numbersTable)
+	s := open(t, planOf(db, "t", "id"))
+	// Nothing has ended since early began: the xmax of a snapshot is early's.
+	run(t, early, "begin; insert into t values (1, 1)")
+	token, err := s.Settled(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	run(t, late, "begin; insert into t values (2, 1)")
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	err = s.Await(ctx, token)
+	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), fmt.Sprint("process ", early.PgConn().PID())) {
+		t.Errorf("early is open: %v", err)
+	}
+	run(t, early, "commit")
+	if err := s.Await(t.Context(), token); err != nil {
+		t.Error(err)
+	}
+	if k, found, err := s.Nearest(t.Context(), migrate.Range{}); err != nil || !found || k[0] != "1" {
+		t.Errorf("nearest %v, %v, %v", k, found, err)
+	}
+	run(t, late, "rollback")
+	if err := s.Await(t.Context(), "1; drop table t"); err == nil {
+		t.Error("no token was taken")
+	}
+}
+
+func TestOutboxHoldsWhatIsLeft(t *testing.T) {
+	dsn := realtest.PostgresDSN(t)
+	db, open1 := connect(t, dsn), connect(t, dsn)
+	run(t, db, numbersTable)
+	s := open(t, planOf(db, "t", "id"))
+	if left, none, err := s.Pending(t.Context(), 10); err != nil || !none || left != nil {
+		t.Fatalf("no table: %v, %v, %v", left, none, err)
+	}
+	run(t, db, migpg.OutboxDDL)
+	run(t, db, "insert into tallystick_outbox (table_name, key) values ('t', '1~b%2B'), ('u', '2'), ('public.t', '3'), ('other.t', '4')")
+	run(t, open1, "begin; insert into tallystick_outbox (table_name, key) values ('t', '5')")
+	left, none, err := s.Pending(t.Context(), 10)
+	if err != nil || none || len(left) != 2 || !left[0].Key.Equal(migrate.Key{"1", "b+"}) || !left[1].Key.Equal(migrate.Key{"3"}) {
+		t.Fatalf("%v, %v, %v", left, none, err)
+	}
+	if left, _, err := s.Pending(t.Context(), 1); err != nil || len(left) != 1 || left[0].Key[0] != "1" {
+		t.Errorf("the oldest: %v, %v", left, err)
+	}
+	run(t, open1, "commit")
+	if err := s.Clear(t.Context(), left); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Clear(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	left, _, err = s.Pending(t.Context(), 10)
+	if err != nil || len(left) != 1 || left[0].Key[0] != "5" {
+		t.Errorf("%v, %v", left, err)
+	}
+	if lag, err := s.Lag(t.Context()); lag != 0 || err != nil {
+		t.Errorf("a primary lags %v, %v", lag, err)
+	}
+}
