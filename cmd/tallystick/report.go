@@ -61,6 +61,17 @@ func (e *usageError) Unwrap() error { return e.err }
 
 func usagef(format string, args ...any) error { return &usageError{err: fmt.Errorf(format, args...)} }
 
+// failed returns the error of a command that cannot be carried out now; remedy
+// says what to do.
+func failed(remedy, format string, args ...any) error {
+	err := fmt.Errorf(format, args...)
+	e := &sequence.Error{Code: sequence.CodePrecondition, Message: err.Error(), Remedy: remedy}
+	if errors.Unwrap(err) != nil { // it is not to be said twice, but still matches
+		return &because{e, errors.Unwrap(err)}
+	}
+	return e
+}
+
 func isUsage(err error) bool {
 	_, ok := errors.AsType[*usageError](err)
 	return ok
@@ -68,6 +79,9 @@ func isUsage(err error) bool {
 
 // errReported ends a command with exit code 1 that has said itself why.
 var errReported = errors.New("reported")
+
+// errDiffer ends a command with exit code 3 that has said itself why.
+var errDiffer = errors.New("differences")
 
 // A failure is an error as it is printed.
 type failure struct {
@@ -86,6 +100,7 @@ func (c *cli) report(err error, usage bool) {
 }
 
 func (c *cli) printFailure(f failure) {
+	f.Message = c.secrets.mask(f.Message)
 	if c.output == jsonForm {
 		b, _ := json.Marshal(f) // strings cannot fail
 		fmt.Fprintf(c.err, "%s\n", b)
@@ -116,6 +131,9 @@ func describe(err error, usage bool) failure {
 	}
 	if e, ok := errors.AsType[*sequence.Error](err); ok {
 		f = describeCoded(e)
+	}
+	if e, ok := describeMigration(err); ok {
+		f = e
 	}
 	f.Message = strings.Join(strings.Fields(f.Message), " ")
 	return f

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -18,6 +19,7 @@ const (
 	exitDone   = 0
 	exitFailed = 1
 	exitUsage  = 2
+	exitDiffer = 3 // differences, or rows in quarantine
 
 	exitInterrupted = 130 // by a second signal, as shells have it
 )
@@ -29,9 +31,10 @@ type cli struct {
 	in       io.Reader
 	out, err io.Writer
 
-	remote remote
-	output output
-	begun  bool // the command line was understood
+	remote  remote
+	output  output
+	secrets secrets // never printed
+	begun   bool    // the command line was understood
 }
 
 // run runs one command line and returns its exit code.
@@ -43,8 +46,11 @@ func run(args []string, in io.Reader, out, errOut io.Writer) int {
 	root := newRoot(c)
 	root.SetArgs(args[1:])
 	err := root.ExecuteContext(ctx)
-	if err == nil {
+	switch {
+	case err == nil:
 		return exitDone
+	case errors.Is(err, errDiffer):
+		return exitDiffer
 	}
 	usage := !c.begun || isUsage(err)
 	c.report(err, usage)
@@ -92,7 +98,7 @@ Start a server, then take values from it:
 Clients find the server by --server or TALLYSTICK_SERVER and identify
 themselves with the token in TALLYSTICK_TOKEN or --token-file.
 
-Exit codes: 0 done, 1 failed, 2 wrong usage.`,
+Exit codes: 0 done, 1 failed, 2 wrong usage, 3 differences or rows in quarantine.`,
 		SilenceErrors:    true,
 		SilenceUsage:     true,
 		PersistentPreRun: func(*cobra.Command, []string) { c.begun = true },
@@ -100,7 +106,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage.`,
 	root.SetIn(c.in)
 	root.SetOut(c.out)
 	root.SetErr(c.err)
-	root.AddCommand(newServe(c), newSeq(c), newToken(c), newVersion(c))
+	root.AddCommand(newServe(c), newSeq(c), newMigrate(c), newToken(c), newVersion(c))
 	inOrder(group(root))
 	return root
 }

@@ -38,15 +38,26 @@ func (o *serveOptions) add(cmd *cobra.Command) {
 	f.StringVar(&o.config, "config", "", "YAML `file` with settings")
 	f.StringVar(&o.listen, "listen", "127.0.0.1:7070", "`address` to listen on")
 	o.store.add(cmd)
+	o.addGuard(f)
+	o.addLog(cmd)
+	f.IntVar(&o.maxInFlight, "max-in-flight", 4096, "most `requests` under way; more are told to come back")
+	f.DurationVar(&o.drainTimeout, "drain-timeout", 10*time.Second, "how long a stop waits for requests under way")
+	_ = cmd.MarkFlagFilename("config", "yaml", "yml")
+}
+
+// addGuard adds the flags of what a server asks of its callers.
+func (o *serveOptions) addGuard(f *pflag.FlagSet) {
 	f.StringVar(&o.tlsCert, "tls-cert", "", "PEM `file` with the certificate; read again when it changes")
 	f.StringVar(&o.tlsKey, "tls-key", "", "PEM `file` with its key")
 	f.BoolVar(&o.insecureNoTLS, "insecure-no-tls", false, "allow clear text beyond the loopback interface")
 	f.BoolVar(&o.insecureNoTokens, "insecure-no-tokens", false, "ask nobody for a token, anywhere")
+}
+
+// addLog adds the flags of the log.
+func (o *serveOptions) addLog(cmd *cobra.Command) {
+	f := cmd.Flags()
 	f.StringVar(&o.logLevel, "log-level", "info", "least `level` to log: debug|info|warn|error")
 	f.StringVar(&o.logFormat, "log-format", "", "`form` of the log: text|json (default: text on a terminal, json elsewhere)")
-	f.IntVar(&o.maxInFlight, "max-in-flight", 4096, "most `requests` under way; more are told to come back")
-	f.DurationVar(&o.drainTimeout, "drain-timeout", 10*time.Second, "how long a stop waits for requests under way")
-	_ = cmd.MarkFlagFilename("config", "yaml", "yml")
 	_ = cmd.RegisterFlagCompletionFunc("log-level", cobra.FixedCompletions([]string{"debug", "info", "warn", "error"}, cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("log-format", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))
 }
@@ -68,16 +79,26 @@ func (o *serveOptions) check() error {
 	if err := o.store.check(); err != nil {
 		return err
 	}
+	if err := o.checkListen(); err != nil {
+		return err
+	}
+	switch {
+	case o.maxInFlight < 1:
+		return &usageError{err: fmt.Errorf("--max-in-flight %d is out of range", o.maxInFlight), field: "max_in_flight", remedy: "use at least 1"}
+	case o.drainTimeout < 0:
+		return &usageError{err: fmt.Errorf("--drain-timeout %s is out of range", o.drainTimeout), field: "drain_timeout", remedy: "use 0 or more"}
+	}
+	return nil
+}
+
+// checkListen checks the address and what goes with it.
+func (o *serveOptions) checkListen() error {
 	_, _, err := net.SplitHostPort(o.listen)
 	switch {
 	case err != nil:
 		return &usageError{err: fmt.Errorf("--listen %q is no address", o.listen), field: "listen", remedy: "write it like 127.0.0.1:7070"}
 	case (o.tlsCert == "") != (o.tlsKey == ""):
 		return &usageError{err: errors.New("--tls-cert and --tls-key go together"), field: "tls_cert", remedy: "give both"}
-	case o.maxInFlight < 1:
-		return &usageError{err: fmt.Errorf("--max-in-flight %d is out of range", o.maxInFlight), field: "max_in_flight", remedy: "use at least 1"}
-	case o.drainTimeout < 0:
-		return &usageError{err: fmt.Errorf("--drain-timeout %s is out of range", o.drainTimeout), field: "drain_timeout", remedy: "use 0 or more"}
 	}
 	return nil
 }

@@ -46,16 +46,27 @@ func newServer(o serveOptions, service *sequence.Service, tokens *watched.File[a
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), sequenceMetrics(service))
 	guard := newGuard(o, tokens, registry)
-	observer := observe.New(observe.Options{Metrics: registry, Logger: log, Caller: tokenOf, Changes: changesSequences})
+	observer := observe.New(observe.Options{Metrics: registry, Logger: log, Caller: tokenOf, Changes: changesOfSequences})
 	path, rpc := serveSequences(service, observer.Handler()...)
 
 	mux := http.NewServeMux()
 	mux.Handle(path, guard.calls(rpc))
-	mux.Handle("GET /metrics", guard.pages(promhttp.HandlerFor(registry, promhttp.HandlerOpts{ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelError)})))
+	mux.Handle("GET /metrics", guard.pages(metricsPage(registry, log)))
 	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	mux.HandleFunc("GET /readyz", s.ready)
 
-	s.http = &http.Server{
+	s.http = newHTTP(mux, log)
+	return s
+}
+
+// metricsPage returns the page that Prometheus reads.
+func metricsPage(registry *prometheus.Registry, log *slog.Logger) http.Handler {
+	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelError)})
+}
+
+// newHTTP returns an HTTP server with all limits.
+func newHTTP(mux http.Handler, log *slog.Logger) *http.Server {
+	s := &http.Server{
 		Handler:           contained(http.NewCrossOriginProtection().Handler(mux), log),
 		Protocols:         new(http.Protocols),
 		ReadHeaderTimeout: headerTimeout,
@@ -65,9 +76,9 @@ func newServer(o serveOptions, service *sequence.Service, tokens *watched.File[a
 		MaxHeaderBytes:    maxHeader,
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
-	s.http.Protocols.SetHTTP1(true)
-	s.http.Protocols.SetHTTP2(true)
-	s.http.Protocols.SetUnencryptedHTTP2(true)
+	s.Protocols.SetHTTP1(true)
+	s.Protocols.SetHTTP2(true)
+	s.Protocols.SetUnencryptedHTTP2(true)
 	return s
 }
 
@@ -106,16 +117,16 @@ func (s *server) run(ctx context.Context, listener net.Listener, certificate *wa
 	defer cancel()
 	ended := make(chan error, 2)
 	var background sync.WaitGroup
-	background.Go(func() { s.tokens.Run(ctx, s.logChange("tokens")) })
+	background.Go(func() { s.tokens.Run(ctx, logChange(s.log, "tokens")) })
 	if certificate != nil {
-		background.Go(func() { certificate.Run(ctx, s.logChange("certificate")) })
+		background.Go(func() { certificate.Run(ctx, logChange(s.log, "certificate")) })
 	}
 	background.Go(func() {
 		if err := s.service.Run(ctx); err != nil {
 			ended <- err
 		}
 	})
-	background.Go(func() { ended <- s.serveOn(listener, certificate) })
+	background.Go(func() { ended <- serveOn(s.http, listener, certificate) })
 
 	var failed error
 	select {
@@ -128,19 +139,20 @@ func (s *server) run(ctx context.Context, listener net.Listener, certificate *wa
 	return errors.Join(failed, err)
 }
 
-func (s *server) serveOn(listener net.Listener, certificate *watched.File[tls.Certificate]) error {
+// serveOn serves until the server is shut down.
+func serveOn(server *http.Server, listener net.Listener, certificate *watched.File[tls.Certificate]) error {
 	var err error
 	if certificate != nil {
-		s.http.TLSConfig = &tls.Config{
+		server.TLSConfig = &tls.Config{
 			MinVersion: tls.VersionTLS12,
 			GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 				c := certificate.Get()
 				return &c, nil
 			},
 		}
-		err = s.http.ServeTLS(listener, "", "")
+		err = server.ServeTLS(listener, "", "")
 	} else {
-		err = s.http.Serve(listener)
+		err = server.Serve(listener)
 	}
 	if errors.Is(err, http.ErrServerClosed) {
 		return nil
@@ -168,12 +180,12 @@ func (s *server) stop(ctx context.Context) error {
 }
 
 // logChange logs that a file was read again.
-func (s *server) logChange(what string) func(error) {
+func logChange(log *slog.Logger, what string) func(error) {
 	return func(err error) {
 		if err != nil {
-			s.log.Error(what+" not read again", "error", err)
+			log.Error(what+" not read again", "error", err)
 			return
 		}
-		s.log.Info(what + " read again")
+		log.Info(what + " read again")
 	}
 }

@@ -2,13 +2,21 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net/http"
+	"strings"
 
 	"connectrpc.com/connect"
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/tallystick/tallystick/internal/datadir"
+	"github.com/tallystick/tallystick/migrate"
+	"github.com/tallystick/tallystick/migrate/migdynamo"
+	"github.com/tallystick/tallystick/migrate/migpg"
+	"github.com/tallystick/tallystick/migrate/migprom"
+	"github.com/tallystick/tallystick/migrate/migrrpc"
+	"github.com/tallystick/tallystick/migrate/migtest"
+	"github.com/tallystick/tallystick/internal/observe"
 	"github.com/tallystick/tallystick/sequence"
 	"github.com/tallystick/tallystick/sequence/seqbolt"
 	"github.com/tallystick/tallystick/sequence/seqdynamo"
@@ -18,7 +26,7 @@ import (
 )
 
 // This is the only file that names adapters: which stores there are, what
-// carries sequences over the network, what shows their metrics.
+// carries sequences and migrations over the network, what shows their metrics.
 
 // A store is where sequences are kept.
 type store interface {
@@ -29,15 +37,15 @@ type store interface {
 
 // openStore opens the store that o names. adopt opens it even if it is not the
 // one that it was.
-func openStore(ctx context.Context, o storeOptions, dir *datadir.Dir, adopt bool) (store, error) {
+func openStore(ctx context.Context, o storeOptions, adopt bool) (store, error) {
 	if o.kind == storeBolt {
-		return seqbolt.Open(dir.File("sequence.db"), seqbolt.Options{})
+		return seqbolt.Open(o.file(), seqbolt.Options{})
 	}
 	s, err := seqdynamo.Open(ctx, seqdynamo.Options{
 		Table: o.table, Region: o.region, Endpoint: o.endpoint, Create: o.create, Adopt: adopt,
 	})
 	if err != nil {
-		return nil, err
+		return nil, o.unopened(err)
 	}
 	return dynamoTable{s}, nil
 }
@@ -55,15 +63,29 @@ func serveSequences(s *sequence.Service, opts ...connect.HandlerOption) (string,
 // leaseIsEnough reports whether a token of scope lease may make this request.
 func leaseIsEnough(r *http.Request) bool { return seqrpc.LeaseOnly(r.URL.Path) }
 
-// changesSequences reports whether a procedure creates, changes or deletes
-// sequences.
-func changesSequences(procedure string) bool {
-	switch procedure {
-	case sequencev1.SequenceServiceCreateProcedure, sequencev1.SequenceServiceAlterProcedure,
-		sequencev1.SequenceServiceDeleteProcedure, sequencev1.SequenceServiceRestartProcedure:
-		return true
+// changesOfSequences returns what a call created, changed or deleted; nil for
+// one that does none of it. Of a Create, each sequence has its own code.
+func changesOfSequences(request, answer any) []observe.Change {
+	switch r := request.(type) {
+	case *sequencev1.CreateRequest:
+		all := make([]observe.Change, len(r.GetSpecs()))
+		a, _ := answer.(*sequencev1.CreateResponse)
+		for i, s := range r.GetSpecs() {
+			all[i].Name = s.GetName()
+			if results := a.GetResults(); i < len(results) {
+				all[i].Code = strings.ToLower(results[i].GetError().GetCode())
+			}
+		}
+		return all
+	case *sequencev1.AlterRequest:
+		return []observe.Change{{Name: r.GetSpec().GetName()}}
+	case interface{ GetName() string }:
+		switch r.(type) {
+		case *sequencev1.DeleteRequest, *sequencev1.RestartRequest:
+			return []observe.Change{{Name: r.GetName()}}
+		}
 	}
-	return false
+	return nil
 }
 
 // refuse answers a request with err in the protocol the request speaks.
@@ -80,7 +102,7 @@ func sequenceMetrics(s *sequence.Service) prometheus.Collector { return seqprom.
 
 // dialSequences returns the sequence service of the server that r names.
 func dialSequences(r remote, token string) (service, error) {
-	return seqrpc.Dial(r.server, seqrpc.Options{Token: token, CAFile: r.tlsCA, Timeout: r.timeout})
+	return seqrpc.Dial(r.server, seqrpc.Options{Token: token, CAFile: r.tlsCA, Timeout: r.timeout, InsecureNoTLS: r.insecureNoTLS})
 }
 
 // recordJSON returns a sequence as the wire prints it.
@@ -93,4 +115,76 @@ func parseSpec(b []byte) (sequence.Spec, error) {
 		return sequence.Spec{}, err
 	}
 	return seqrpc.DecodeSpec(m), nil
+}
+
+// A migrationSource is where rows are read.
+type migrationSource interface {
+	migrate.Source
+	io.Closer
+}
+
+// openMigrationSource opens the source of a plan.
+func openMigrationSource(ctx context.Context, plan migrate.Plan) (migrationSource, error) {
+	s, err := migpg.Open(ctx, plan)
+	if err != nil { // not s, which would be an interface of a nil pointer
+		return nil, err
+	}
+	return s, nil
+}
+
+// openMigrationSink opens the sink of a plan.
+func openMigrationSink(ctx context.Context, plan migrate.Plan) (migrate.Sink, error) {
+	if plan.Sink.Kind == "discard" {
+		return migtest.NewDiscard(), nil
+	}
+	s, err := migdynamo.Open(ctx, plan, migdynamo.Options{})
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// openMigrationState opens the state of a plan.
+func openMigrationState(_ context.Context, plan migrate.Plan) (migrate.State, error) {
+	return nil, fmt.Errorf("state.kind %q is not built in yet", plan.State.Kind)
+}
+
+// A migration looks at and steers a migration.
+type migration = migrrpc.Service
+
+// An outlook is what is known of a migration before it begins.
+type outlook = migrrpc.Outlook
+
+// A closableMigration is one of this process.
+type closableMigration interface {
+	migration
+	io.Closer
+}
+
+// localMigration returns the migration of this process.
+func localMigration(m *migrate.Migration, plan migrate.Plan, source migrate.Source, state migrate.State) closableMigration {
+	return migrrpc.NewLocal(m, plan, source, state)
+}
+
+// serveMigration returns the handler of the migration service and its path.
+func serveMigration(m migration, opts ...connect.HandlerOption) (string, http.Handler) {
+	return migrrpc.Handler(m, opts...)
+}
+
+// changesMigration reports whether a procedure changes a migration.
+func changesMigration(procedure string) bool { return migrrpc.Changes(procedure) }
+
+// migrationMetrics returns what shows m's figures until ctx ends.
+func migrationMetrics(ctx context.Context, m migration) prometheus.Collector {
+	return migprom.New(ctx, m.Status)
+}
+
+// migrationFailure returns err in parts, and false if it is none of a
+// migration.
+func migrationFailure(err error) (failure, bool) {
+	e, ok := migrrpc.Known(err)
+	if !ok {
+		return failure{}, false
+	}
+	return failure{Code: sequence.Code(e.Name()), Field: e.Field, Message: e.Message, Remedy: e.Remedy}, true
 }

@@ -47,30 +47,37 @@ var sentinels = []struct {
 	{context.Canceled, connect.CodeCanceled},
 }
 
-// Describe returns err in parts, nil for nil.
+// Describe returns err in parts, nil for nil. What is not known of migrations
+// is INTERNAL.
 func Describe(err error) *Error {
 	if err == nil {
 		return nil
 	}
-	if e, ok := errors.AsType[*Error](err); ok {
+	if e, ok := Known(err); ok {
 		return e
 	}
+	return &Error{Code: connect.CodeInternal, Message: oneLine(err)}
+}
+
+// Known returns err in parts, and false if it is not one of the domain's.
+func Known(err error) (*Error, bool) {
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e, true
+	}
 	if f, ok := errors.AsType[migrate.Finding](err); ok {
-		return &Error{connect.CodeFailedPrecondition, f.Field, f.Message, f.Remedy}
+		return &Error{connect.CodeFailedPrecondition, f.Field, f.Message, f.Remedy}, true
 	}
 	if p, ok := errors.AsType[*migrate.PlanError](err); ok {
 		plain := *p
 		plain.Remedy = ""
-		return &Error{connect.CodeInvalidArgument, p.Field, plain.Error(), p.Remedy}
+		return &Error{connect.CodeInvalidArgument, p.Field, plain.Error(), p.Remedy}, true
 	}
-	e := &Error{Code: connect.CodeInternal, Message: oneLine(err)}
 	for _, s := range sentinels {
 		if errors.Is(err, s.err) {
-			e.Code = s.code
-			break
+			return &Error{Code: s.code, Message: oneLine(err)}, true
 		}
 	}
-	return e
+	return nil, false
 }
 
 // oneLine returns what err says, without the sentinels' prefix.

@@ -1,0 +1,169 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tallystick/tallystick/migrate"
+)
+
+// runFlags are the flags of a pod.
+type runFlags struct {
+	start    bool
+	interval time.Duration
+	serve    serveOptions // for --listen
+}
+
+func newMigrateRun(p *planFile) *cobra.Command {
+	var f runFlags
+	cmd := &cobra.Command{
+		Use:   "run",
+		Short: "Be one pod: copy with all others that run",
+		Long: `Be one pod of the migration. It waits until the migration is started, works while
+it is in progress, idles while it is stopped, and ends when it is finished: with
+exit code 0, or 3 if rows are in quarantine. Any number of pods may run, and any
+of them may be killed: what it held is free after state.lock_ttl.
+
+On a terminal it shows how far the migration has come; elsewhere it prints that
+as one line of JSON every --interval. SIGTERM and SIGINT stop only this pod, with
+exit code 0: what it holds is saved and free at once. ` + "`tallystick migrate stop`" + `
+stops all.
+
+With --listen it serves /metrics, /livez, /readyz and the service
+tallystick.migrate.v1.MigrationService there. Beyond the loopback interface tokens
+and TLS are both required, as by serve.`,
+		Example: `  tallystick migrate run -f plan.yaml --start
+  tallystick migrate run -f plan.yaml --listen 127.0.0.1:7071`,
+		Args: names(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := f.check(); err != nil {
+				return err
+			}
+			return p.c.run(cmd.Context(), p, &f)
+		},
+	}
+	f.add(cmd)
+	return cmd
+}
+
+func (f *runFlags) add(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.BoolVar(&f.start, "start", false, "look at everything first, as by plan, and start the migration")
+	flags.DurationVar(&f.interval, "interval", 10*time.Second, "`time` between lines of JSON where there is no terminal")
+	flags.StringVar(&f.serve.listen, "listen", "", "`address` to serve metrics and the service on")
+	flags.StringVar(&f.serve.store.data, "data", "./data", "`folder` with the token file")
+	f.serve.addGuard(flags)
+	f.serve.addLog(cmd)
+	f.serve.maxInFlight = 64
+}
+
+func (f *runFlags) check() error {
+	if f.interval < 100*time.Millisecond {
+		return &usageError{err: fmt.Errorf("--interval %s is out of range", f.interval), field: "interval", remedy: "use 100ms or more"}
+	}
+	if f.serve.listen == "" {
+		return nil
+	}
+	return f.serve.checkListen()
+}
+
+// run runs a pod until the migration is finished or ctx ends, which is no
+// failure.
+func (c *cli) run(ctx context.Context, p *planFile, f *runFlags) error {
+	err := c.runPod(ctx, p, f)
+	if ctx.Err() != nil && !isUsage(err) {
+		return nil
+	}
+	return err
+}
+
+func (c *cli) runPod(ctx context.Context, p *planFile, f *runFlags) (err error) {
+	screen := c.newScreen()
+	log, err := newLogger(maskingWriter{screen, &c.secrets}, f.serve.logLevel, f.serve.logFormatOn(c.err))
+	if err != nil {
+		return err
+	}
+	j, err := p.open(ctx, allParts, log)
+	if err != nil {
+		return err
+	}
+	defer func() { err = closed(err, j) }()
+	stopServing, err := c.serveMigration(ctx, f, j, log)
+	if err != nil {
+		return err
+	}
+	defer stopServing()
+	if f.start {
+		if _, err := j.local.Start(ctx); err != nil {
+			return err
+		}
+	}
+	if err := c.work(ctx, j, screen, f.interval); err != nil {
+		return err
+	}
+	return c.ended(ctx, j)
+}
+
+// work is the pod, with its progress shown.
+func (c *cli) work(ctx context.Context, j *job, screen *screen, interval time.Duration) error {
+	watching, enough := context.WithCancel(ctx)
+	var watcher sync.WaitGroup
+	watcher.Go(func() { c.watch(watching, j, screen, interval) })
+	err := j.m.Run(ctx)
+	enough()
+	watcher.Wait()
+	return err
+}
+
+// ended says how a pod has ended.
+func (c *cli) ended(ctx context.Context, j *job) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	if err := j.writeQuarantine(ctx); err != nil {
+		return err
+	}
+	return c.quarantineExit(ctx, j)
+}
+
+// writeQuarantine writes the rows in quarantine to the plan's file, all of them
+// anew, unless there are none and were none.
+func (j *job) writeQuarantine(ctx context.Context) error {
+	path := j.plan.Quarantine.Path
+	n, err := j.quarantined(ctx)
+	if _, none := os.Stat(path); err != nil || n == 0 && errors.Is(none, os.ErrNotExist) {
+		return err
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), ".quarantine-*")
+	if err != nil {
+		return fmt.Errorf("quarantine: %w", err)
+	}
+	defer os.Remove(f.Name()) // fails once it was renamed
+	if err := errors.Join(j.exportQuarantine(ctx, f), f.Chmod(0o644), f.Close()); err != nil {
+		return fmt.Errorf("quarantine: %w", err)
+	}
+	return os.Rename(f.Name(), path)
+}
+
+func (j *job) exportQuarantine(ctx context.Context, w io.Writer) error {
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	return j.eachQuarantined(ctx, func(q migrate.Quarantined) error { return e.Encode(viewQuarantined(q)) })
+}
+
+// logFormatOn returns the form of a log that is shown on w.
+func (o *serveOptions) logFormatOn(w io.Writer) string {
+	if o.logFormat == "" && terminal(w) {
+		return "text"
+	}
+	return o.logFormat
+}
