@@ -1,28 +1,38 @@
 package board
 
-import "github.com/tallystick/tallystick/migrate"
+import (
+	"cmp"
+
+	"github.com/tallystick/tallystick/migrate"
+)
 
 // An edge is a change of status.
 type edge struct{ from, to migrate.Status }
 
-// What has to hold for an edge besides its status and generation.
-type condition uint8
+// A Condition is what has to hold for a change of status, besides the status
+// and the generation it begins at.
+type Condition string
 
+// The conditions.
 const (
-	always condition = iota + 1
-	idle             // no claim is live
-	done             // idle, everything is finished, and the phase is done
+	Never    Condition = "never"    // there is no such change
+	Always   Condition = "always"   // nothing
+	Idle     Condition = "idle"     // no claim is live
+	Complete Condition = "complete" // Idle, everything is finished, and the phase is done
 )
 
+// Edge returns the condition of a change of status.
+func Edge(from, to migrate.Status) Condition { return cmp.Or(edges[edge{from, to}], Never) }
+
 // edges are the changes of status that there are.
-var edges = map[edge]condition{
-	{migrate.NotStarted, migrate.ToStart}:  always,
-	{migrate.Stopped, migrate.ToStart}:     always,
-	{migrate.ToStart, migrate.InProgress}:  always,
-	{migrate.ToStart, migrate.ToStop}:      always,
-	{migrate.InProgress, migrate.ToStop}:   always,
-	{migrate.ToStop, migrate.Stopped}:      idle,
-	{migrate.InProgress, migrate.Finished}: done,
+var edges = map[edge]Condition{
+	{migrate.NotStarted, migrate.ToStart}:  Always,
+	{migrate.Stopped, migrate.ToStart}:     Always,
+	{migrate.ToStart, migrate.InProgress}:  Always,
+	{migrate.ToStart, migrate.ToStop}:      Always,
+	{migrate.InProgress, migrate.ToStop}:   Always,
+	{migrate.ToStop, migrate.Stopped}:      Idle,
+	{migrate.InProgress, migrate.Finished}: Complete,
 }
 
 // phases are the phases in their order.

@@ -56,7 +56,7 @@ func (s *State) Move(ctx context.Context, generation uint64, from, to migrate.St
 		if b.header.Status != from || b.header.Generation != generation {
 			return fmt.Errorf("it is %s in generation %d: %w", b.header.Status, b.header.Generation, migrate.ErrWrongStatus)
 		}
-		if err := b.allows(edges[edge{from, to}]); err != nil {
+		if err := b.allows(Edge(from, to)); err != nil {
 			return err
 		}
 		b.header.Status = to
@@ -71,17 +71,17 @@ func (s *State) Move(ctx context.Context, generation uint64, from, to migrate.St
 }
 
 // allows fails unless the condition of an edge holds.
-func (b *board) allows(c condition) error {
-	if c == 0 {
+func (b *board) allows(c Condition) error {
+	if c == Never {
 		return fmt.Errorf("there is no such change: %w", migrate.ErrWrongStatus)
 	}
-	if c == always {
+	if c == Always {
 		return nil
 	}
 	if n, err := b.live(); err != nil || n > 0 {
 		return firstOf(err, fmt.Errorf("%d slots are being worked on: %w", n, migrate.ErrWrongStatus))
 	}
-	if c == done && !b.complete() {
+	if c == Complete && !b.complete() {
 		return fmt.Errorf("not everything is finished: %w", migrate.ErrWrongStatus)
 	}
 	return nil

@@ -1,0 +1,2 @@
+-- Returns the verdict.
+return {epoch, redis.call('GET', key('verdict')) or ''}
