@@ -141,7 +141,8 @@ func (p *jsonParser) number() (types.AttributeValue, error) {
 	for end < len(p.text) && strings.IndexByte("+-.0123456789eE", p.text[end]) >= 0 {
 		end++
 	}
-	if end == p.pos {
+	digits := strings.TrimPrefix(p.text[p.pos:end], "-")
+	if digits == "" || len(digits) > 1 && digits[0] == '0' && digits[1] >= '0' && digits[1] <= '9' {
 		return nil, p.unexpected()
 	}
 	v, err := encodeNumber(p.text[p.pos:end])

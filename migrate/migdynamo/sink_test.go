@@ -187,3 +187,35 @@ func TestEachModeWritesWhatItMay(t *testing.T) {
 		})
 	}
 }
+
+func (tb table) drop(t testing.TB) {
+	t.Helper()
+	if _, err := tb.raw.DeleteTable(t.Context(), &dynamodb.DeleteTableInput{TableName: &tb.name}); err != nil {
+		t.Fatal(err)
+	}
+	err := dynamodb.NewTableNotExistsWaiter(tb.raw, func(o *dynamodb.TableNotExistsWaiterOptions) {
+		o.MinDelay, o.MaxDelay = time.Millisecond, 10*time.Millisecond
+	}).Wait(t.Context(), &dynamodb.DescribeTableInput{TableName: &tb.name}, time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// create makes the table, with a global index whose key is the text flag.
+func (tb table) create(t testing.TB) {
+	t.Helper()
+	attr := func(name string) types.AttributeDefinition {
+		return types.AttributeDefinition{AttributeName: &name, AttributeType: types.ScalarAttributeTypeS}
+	}
+	hash := func(name string) types.KeySchemaElement {
+		return types.KeySchemaElement{AttributeName: &name, KeyType: types.KeyTypeHash}
+	}
+	_, err := tb.raw.CreateTable(t.Context(), &dynamodb.CreateTableInput{TableName: &tb.name, BillingMode: types.BillingModePayPerRequest,
+		KeySchema:            []types.KeySchemaElement{hash("room_id"), {AttributeName: aws.String("id"), KeyType: types.KeyTypeRange}},
+		AttributeDefinitions: []types.AttributeDefinition{attr("room_id"), attr("id"), attr("flag")},
+		GlobalSecondaryIndexes: []types.GlobalSecondaryIndex{{IndexName: aws.String("by-flag"), KeySchema: []types.KeySchemaElement{hash("flag")},
+			Projection: &types.Projection{ProjectionType: types.ProjectionTypeKeysOnly}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
