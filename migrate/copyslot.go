@@ -1,6 +1,7 @@
 package migrate
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -66,20 +67,7 @@ func (m *Migration) writePage(h *hold, c Claim, w Writer, p Progress, rows []Row
 		return p, nil
 	}
 	b := m.newBatch(rows)
-	for attempt := 0; len(b.left) > 0; attempt++ {
-		if attempt > len(m.plan.Retry.Delays) {
-			return p, fmt.Errorf("write a page: %d rows are not acknowledged: %w", len(b.left), ErrTransient)
-		}
-		if attempt > 0 {
-			if err := sleep(h, time.Duration(m.plan.Retry.Delays[attempt-1])); err != nil {
-				return p, err
-			}
-		}
-		if err := b.send(h, w); err != nil && !errors.Is(err, ErrTransient) {
-			return p, fmt.Errorf("write a page: %w", err)
-		}
-	}
-	if err := m.settleDifferences(h, w, b); err != nil {
+	if err := m.deliver(h, w, b); err != nil {
 		return p, err
 	}
 	if len(b.refused) > 0 {
@@ -91,6 +79,24 @@ func (m *Migration) writePage(h *hold, c Claim, w Writer, p Progress, rows []Row
 	p.Digest = p.Digest.Plus(b.digest)
 	p.Last = rows[len(rows)-1].Key
 	return p, nil
+}
+
+// deliver writes a batch until each row has its final outcome.
+func (m *Migration) deliver(ctx context.Context, w Writer, b *batch) error {
+	for attempt := 0; len(b.left) > 0; attempt++ {
+		if attempt > len(m.plan.Retry.Delays) {
+			return fmt.Errorf("write a page: %d rows are not acknowledged: %w", len(b.left), ErrTransient)
+		}
+		if attempt > 0 {
+			if err := sleep(ctx, time.Duration(m.plan.Retry.Delays[attempt-1])); err != nil {
+				return err
+			}
+		}
+		if err := b.send(ctx, w); err != nil && !errors.Is(err, ErrTransient) {
+			return fmt.Errorf("write a page: %w", err)
+		}
+	}
+	return m.settleDifferences(ctx, w, b)
 }
 
 // A batch is a page on its way into the sink.
@@ -129,8 +135,8 @@ func (b *batch) refuse(k Key, reason string) {
 }
 
 // send writes what is left and sorts it by what became of it.
-func (b *batch) send(h *hold, w Writer) error {
-	results, err := w.Write(h, b.left)
+func (b *batch) send(ctx context.Context, w Writer) error {
+	results, err := w.Write(ctx, b.left)
 	var left []Row
 	for i, r := range b.left {
 		outcome := Result{}
@@ -170,9 +176,9 @@ func (b *batch) count(r Row, res Result) {
 // settleDifferences deals with rows of which the sink has the same version
 // with other content: each is read again under a lock, so that no update is
 // under way, and written on condition of that version.
-func (m *Migration) settleDifferences(h *hold, w Writer, b *batch) error {
+func (m *Migration) settleDifferences(ctx context.Context, w Writer, b *batch) error {
 	for _, r := range b.differs {
-		res, err := m.overwriteSame(h, w, r.Key)
+		res, err := m.overwriteSame(ctx, w, r.Key)
 		if err != nil {
 			return fmt.Errorf("settle row %s: %w", r.Key, err)
 		}
@@ -184,8 +190,8 @@ func (m *Migration) settleDifferences(h *hold, w Writer, b *batch) error {
 
 // overwriteSame writes the source's present row of k where the sink has the
 // same version of it, or an older one.
-func (m *Migration) overwriteSame(h *hold, w Writer, k Key) (Result, error) {
-	rows, err := m.source.Get(h, []Key{k}, true)
+func (m *Migration) overwriteSame(ctx context.Context, w Writer, k Key) (Result, error) {
+	rows, err := m.source.Get(ctx, []Key{k}, true)
 	if err != nil {
 		return Result{}, err
 	}
@@ -196,14 +202,14 @@ func (m *Migration) overwriteSame(h *hold, w Writer, k Key) (Result, error) {
 	if err != nil {
 		return Result{Outcome: Refused, Reason: err.Error()}, nil
 	}
-	results, err := w.Write(h, []Row{row})
+	results, err := w.Write(ctx, []Row{row})
 	if err != nil {
 		return Result{}, err
 	}
 	if results[0].Outcome != Differs {
 		return results[0], nil
 	}
-	return w.Replace(h, row)
+	return w.Replace(ctx, row)
 }
 
 // quarantine records rows that can never be stored.

@@ -418,3 +418,26 @@ func TestLostStateStopsEveryPod(t *testing.T) {
 		pods.Wait()
 	})
 }
+
+func TestTryRecordsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.fill(1, 300)
+		w.fill(2, 300)
+		slot := migrate.Slot{Index: w.axis.At(start) + 1}
+		for _, c := range []struct {
+			only *migrate.Slot
+			max  int64
+			want int64
+		}{{nil, 120, 120}, {&slot, 0, 300}, {nil, 0, 600}} {
+			counts, refused, err := w.pod().Try(t.Context(), c.only, c.max)
+			if err != nil || counts.Read != c.want || len(refused) != 0 {
+				t.Errorf("try: %+v, %d refused, %v", counts, len(refused), err)
+			}
+		}
+		if r := w.report(); r.Status != migrate.NotStarted || r.Rows.Read != 0 {
+			t.Errorf("report after tries: %+v", r)
+		}
+		w.same()
+	})
+}
