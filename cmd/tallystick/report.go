@@ -61,17 +61,6 @@ func (e *usageError) Unwrap() error { return e.err }
 
 func usagef(format string, args ...any) error { return &usageError{err: fmt.Errorf(format, args...)} }
 
-// failed returns the error of a command that cannot be carried out now; remedy
-// says what to do.
-func failed(remedy, format string, args ...any) error {
-	err := fmt.Errorf(format, args...)
-	e := &sequence.Error{Code: sequence.CodePrecondition, Message: err.Error(), Remedy: remedy}
-	if errors.Unwrap(err) != nil { // it is not to be said twice, but still matches
-		return &because{e, errors.Unwrap(err)}
-	}
-	return e
-}
-
 func isUsage(err error) bool {
 	_, ok := errors.AsType[*usageError](err)
 	return ok

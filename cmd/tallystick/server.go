@@ -46,7 +46,7 @@ func newServer(o serveOptions, service *sequence.Service, tokens *watched.File[a
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), sequenceMetrics(service))
 	guard := newGuard(o, tokens, registry)
-	observer := observe.New(observe.Options{Metrics: registry, Logger: log, Caller: tokenOf, Changes: changesOfSequences})
+	observer := observe.New(observe.Options{Metrics: registry, Logger: log, Caller: tokenOf, Changes: changesSequences})
 	path, rpc := serveSequences(service, observer.Handler()...)
 
 	mux := http.NewServeMux()

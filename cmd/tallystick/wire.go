@@ -5,18 +5,17 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"strings"
 
 	"connectrpc.com/connect"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/tallystick/tallystick/internal/datadir"
 	"github.com/tallystick/tallystick/migrate"
 	"github.com/tallystick/tallystick/migrate/migdynamo"
 	"github.com/tallystick/tallystick/migrate/migpg"
 	"github.com/tallystick/tallystick/migrate/migprom"
 	"github.com/tallystick/tallystick/migrate/migrrpc"
 	"github.com/tallystick/tallystick/migrate/migtest"
-	"github.com/tallystick/tallystick/internal/observe"
 	"github.com/tallystick/tallystick/sequence"
 	"github.com/tallystick/tallystick/sequence/seqbolt"
 	"github.com/tallystick/tallystick/sequence/seqdynamo"
@@ -37,15 +36,15 @@ type store interface {
 
 // openStore opens the store that o names. adopt opens it even if it is not the
 // one that it was.
-func openStore(ctx context.Context, o storeOptions, adopt bool) (store, error) {
+func openStore(ctx context.Context, o storeOptions, dir *datadir.Dir, adopt bool) (store, error) {
 	if o.kind == storeBolt {
-		return seqbolt.Open(o.file(), seqbolt.Options{})
+		return seqbolt.Open(dir.File("sequence.db"), seqbolt.Options{})
 	}
 	s, err := seqdynamo.Open(ctx, seqdynamo.Options{
 		Table: o.table, Region: o.region, Endpoint: o.endpoint, Create: o.create, Adopt: adopt,
 	})
 	if err != nil {
-		return nil, o.unopened(err)
+		return nil, err
 	}
 	return dynamoTable{s}, nil
 }
@@ -63,29 +62,15 @@ func serveSequences(s *sequence.Service, opts ...connect.HandlerOption) (string,
 // leaseIsEnough reports whether a token of scope lease may make this request.
 func leaseIsEnough(r *http.Request) bool { return seqrpc.LeaseOnly(r.URL.Path) }
 
-// changesOfSequences returns what a call created, changed or deleted; nil for
-// one that does none of it. Of a Create, each sequence has its own code.
-func changesOfSequences(request, answer any) []observe.Change {
-	switch r := request.(type) {
-	case *sequencev1.CreateRequest:
-		all := make([]observe.Change, len(r.GetSpecs()))
-		a, _ := answer.(*sequencev1.CreateResponse)
-		for i, s := range r.GetSpecs() {
-			all[i].Name = s.GetName()
-			if results := a.GetResults(); i < len(results) {
-				all[i].Code = strings.ToLower(results[i].GetError().GetCode())
-			}
-		}
-		return all
-	case *sequencev1.AlterRequest:
-		return []observe.Change{{Name: r.GetSpec().GetName()}}
-	case interface{ GetName() string }:
-		switch r.(type) {
-		case *sequencev1.DeleteRequest, *sequencev1.RestartRequest:
-			return []observe.Change{{Name: r.GetName()}}
-		}
+// changesSequences reports whether a procedure creates, changes or deletes
+// sequences.
+func changesSequences(procedure string) bool {
+	switch procedure {
+	case sequencev1.SequenceServiceCreateProcedure, sequencev1.SequenceServiceAlterProcedure,
+		sequencev1.SequenceServiceDeleteProcedure, sequencev1.SequenceServiceRestartProcedure:
+		return true
 	}
-	return nil
+	return false
 }
 
 // refuse answers a request with err in the protocol the request speaks.
@@ -102,7 +87,7 @@ func sequenceMetrics(s *sequence.Service) prometheus.Collector { return seqprom.
 
 // dialSequences returns the sequence service of the server that r names.
 func dialSequences(r remote, token string) (service, error) {
-	return seqrpc.Dial(r.server, seqrpc.Options{Token: token, CAFile: r.tlsCA, Timeout: r.timeout, InsecureNoTLS: r.insecureNoTLS})
+	return seqrpc.Dial(r.server, seqrpc.Options{Token: token, CAFile: r.tlsCA, Timeout: r.timeout})
 }
 
 // recordJSON returns a sequence as the wire prints it.
