@@ -137,6 +137,27 @@ func (s *State) Reset(ctx context.Context) error {
 	})
 }
 
+// Evict ends all claims and the Keeper's term, for a store of which it is known
+// that nobody else uses it.
+func (s *State) Evict(ctx context.Context) error {
+	return s.update(ctx, "evict", func(b *board) error {
+		all, err := b.entries()
+		if err != nil {
+			return err
+		}
+		b.header.Keeper = keeper{}
+		for _, e := range all {
+			e.Holder = holder{}
+			if e.empty(b.now) {
+				b.tx.Delete(e.key())
+			} else if err := b.put(e.key(), e); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
 func firstOf(errs ...error) error {
 	for _, err := range errs {
 		if err != nil {

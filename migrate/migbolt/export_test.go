@@ -1,0 +1,31 @@
+package migbolt
+
+import bolt "go.etcd.io/bbolt"
+
+// Contents returns everything in the file.
+func (s *State) Contents() map[string]string {
+	all := map[string]string{}
+	s.store.db.View(func(tx *bolt.Tx) error {
+		return tx.Bucket(bucket).ForEach(func(k, v []byte) error {
+			all[string(k)] = string(v)
+			return nil
+		})
+	})
+	return all
+}
+
+// Replace puts contents in the place of everything in the file.
+func (s *State) Replace(contents map[string]string) error {
+	return s.store.db.Update(func(tx *bolt.Tx) error {
+		if err := tx.DeleteBucket(bucket); err != nil {
+			return err
+		}
+		b, err := tx.CreateBucket(bucket)
+		for k, v := range contents {
+			if err == nil {
+				err = b.Put([]byte(k), []byte(v))
+			}
+		}
+		return err
+	})
+}
