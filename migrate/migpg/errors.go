@@ -15,7 +15,7 @@ import (
 // passing are the classes of SQLSTATE and the single ones that may pass by
 // themselves.
 var passing = []string{
-	"08",                      // connection
+	"08000", "08001", "08003", "08004", "08006", "08007", // connection; not 08P01, a violation of the protocol
 	"40",                      // serialization, deadlock
 	"53",                      // resources: connections, memory, disk
 	"57P01", "57P02", "57P03", // the server stops, crashed, starts
@@ -47,10 +47,14 @@ func transient(err error) bool {
 		_, ours := errors.AsType[*rowError](err)
 		return !ours
 	}
-	if strings.Contains(e.Message, "cached plan must not change") { // forgotten now
-		return true
-	}
-	return slices.ContainsFunc(passing, func(p string) bool { return strings.HasPrefix(e.Code, p) })
+	return forgottenPlan(err) || slices.ContainsFunc(passing, func(p string) bool { return strings.HasPrefix(e.Code, p) })
+}
+
+// forgottenPlan reports whether a statement was refused because the table was
+// altered since it was prepared. It is prepared anew the next time.
+func forgottenPlan(err error) bool {
+	e, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && e.Code == "0A000" && e.Routine == "RevalidateCachedQuery" // messages are translated
 }
 
 // A rowError is a row that cannot be understood.
@@ -61,6 +65,12 @@ type rowError struct {
 
 func (e *rowError) Error() string { return fmt.Sprintf("column %q: %v", e.column, e.err) }
 func (e *rowError) Unwrap() error { return e.err }
+
+// settingsRefused reports whether the session's settings were refused, which
+// ends a connection before its first statement.
+func settingsRefused(err error) bool {
+	return sqlState(err, "42704") || sqlState(err, "08P01")
+}
 
 // sqlState reports whether the server answered with a code.
 func sqlState(err error, code string) bool {

@@ -69,12 +69,23 @@ func Open(ctx context.Context, plan migrate.Plan) (*Source, error) {
 	if err != nil {
 		return nil, failed("open", err)
 	}
-	schema, err := load(ctx, pool, plan)
+	schema, err := look(ctx, pool, plan)
 	if err != nil {
 		pool.Close()
 		return nil, failed("open", err)
 	}
 	return &Source{plan: plan, schema: schema, query: queries{schema, plan.Oldest()}, pool: pool}, nil
+}
+
+// look returns the schema, by way of the first connection.
+func look(ctx context.Context, pool *pgxpool.Pool, plan migrate.Plan) (*schema, error) {
+	if err := pool.Ping(ctx); settingsRefused(err) {
+		return nil, migrate.Finding{Severity: migrate.Refusal, Field: "source.dsn", Message: "the settings of a session are refused: " + err.Error(),
+			Remedy: "PostgreSQL 13 or later is needed, and no pooler between that keeps startup parameters back"}
+	} else if err != nil {
+		return nil, err
+	}
+	return load(ctx, pool, plan)
 }
 
 // Close ends the connections, when those in use are given back.

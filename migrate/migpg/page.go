@@ -228,6 +228,9 @@ func (s *Source) Get(ctx context.Context, keys []migrate.Key, lock bool) ([]migr
 		rows, err = s.collect(ctx, tx, s.query.get(keys, lock))
 		return err
 	})
+	if lock && onReplica(err) {
+		return nil, replica("rows cannot be locked on a replica")
+	}
 	return rows, failed("read rows", err)
 }
 

@@ -102,15 +102,11 @@ func (s *Source) samples(extent migrate.Extent) []query {
 // checkServer looks at what kind of server it is.
 func (s *Source) checkServer(ctx context.Context, _ migrate.Extent) ([]migrate.Finding, error) {
 	var standby, children bool
-	var version int
-	err := s.pool.QueryRow(ctx, `select pg_is_in_recovery(), current_setting('server_version_num')::int,
-		exists (select from pg_inherits where inhparent = $1) and $2 <> 'p'`, s.schema.oid, s.schema.kind).Scan(&standby, &version, &children)
+	err := s.pool.QueryRow(ctx, `select pg_is_in_recovery(),
+		exists (select from pg_inherits where inhparent = $1) and $2 <> 'p'`, s.schema.oid, s.schema.kind).Scan(&standby, &children)
 	var found []migrate.Finding
 	if standby {
 		found = append(found, replica("is a replica: open transactions cannot be awaited there, nor rows locked").(migrate.Finding))
-	}
-	if version < 130000 {
-		found = append(found, migrate.Finding{Severity: migrate.Refusal, Field: "source.dsn", Message: fmt.Sprintf("the server's version is %d", version/10000), Remedy: "PostgreSQL 13 or later is needed"})
 	}
 	if children {
 		found = append(found, migrate.Finding{Severity: migrate.Refusal, Field: "source.table", Message: "other tables inherit from it: keys are unique within each only",

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/tallystick/tallystick/internal/realtest"
 	"github.com/tallystick/tallystick/migrate"
@@ -19,7 +20,11 @@ func TestPreflightFindings(t *testing.T) {
 		plan func(*migrate.Plan)
 		want string // "": neither a refusal nor a warning
 	}{
-		"a good table":       {sql: "create unique index on t (id)"},
+		"a good table": {sql: "create unique index on t (id)"},
+		"rows in no order": {
+			sql:  "truncate t; insert into t select '01' || to_char(n, 'FM000000') || '000000000000000000', n, to_json(repeat('x', 300)) from generate_series(1, 30000) n order by hashint4(n); create unique index on t (id); analyze t",
+			plan: func(p *migrate.Plan) { p.Slots.Width.Time = 5 * time.Minute },
+		}, // a bitmap and a sort in another session
 		"a partitioned one":  {sql: "drop table t; create table t (id text primary key, version bigint not null) partition by range (id); create table t0 partition of t for values from ('0') to ('01001'); create table t1 partition of t for values from ('01001') to ('Z'); insert into t select '01' || to_char(n, 'FM000000') || '000000000000000000', n from generate_series(1, 3000) n"},
 		"no index":           {sql: "", want: `refusal source.key: no unique index covers exactly these columns, or some of them: rows of the same key would be passed over (create unique index concurrently on "public"."t" ("id"))`},
 		"a partial index":    {sql: "create unique index on t (id) where version > 0", want: "refusal source.key: no unique index"},

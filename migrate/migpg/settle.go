@@ -2,7 +2,6 @@ package migpg
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -21,7 +20,7 @@ import (
 func (s *Source) Settled(ctx context.Context) (string, error) {
 	var token string
 	err := s.pool.QueryRow(ctx, "select pg_current_xact_id()::text").Scan(&token)
-	if sqlState(err, "25006") || sqlState(err, "55000") {
+	if onReplica(err) {
 		return "", replica("open transactions cannot be awaited on a replica")
 	}
 	return token, failed("take transaction number", err)
@@ -126,10 +125,16 @@ func (s *Source) Clear(ctx context.Context, left []migrate.Left) error {
 		_, err := tx.Exec(ctx, "delete from tallystick_outbox where id = any($1::text[]::int8[])", ids)
 		return err
 	})
-	if sqlState(err, "25006") {
-		return errors.Join(replica("the outbox cannot be cleared on a replica"), err)
+	if onReplica(err) {
+		return replica("the outbox cannot be cleared on a replica")
 	}
 	return failed("clear outbox", err)
+}
+
+// onReplica reports whether err is that of a statement or a transaction that
+// only a primary may run.
+func onReplica(err error) bool {
+	return sqlState(err, "25006") || sqlState(err, "0A000") && !forgottenPlan(err)
 }
 
 func replica(what string) error {
