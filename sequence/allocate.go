@@ -132,17 +132,6 @@ func refusal(r Record, floor *Floor) error {
 	return nil
 }
 
-// ahead reports whether v lies where no block has been taken yet.
-func (r Record) ahead(v int64) bool {
-	switch {
-	case v == r.Next:
-		return !r.Exhausted
-	case r.Definition.Descending():
-		return v < r.Next
-	}
-	return v > r.Next
-}
-
 func lastOf(f *Floor) *int64 {
 	if f == nil {
 		return nil

@@ -43,20 +43,21 @@ func (d demand) blockSize(r Record) int64 {
 	return max(1, n, d.waiting)
 }
 
-// clientPolicy returns how a client caches a sequence of definition d: twice
-// what it consumes in its buffer.
-func clientPolicy(c CachePolicy) refill.Policy {
-	return refill.Policy{Buffer: c.Buffer, Periods: 2, Min: c.Min, Max: c.Max, MinThreshold: c.MinThreshold}
-}
-
 // cachePolicy returns what a lease tells the client about caching.
-func cachePolicy(d Definition, rate float64) CachePolicy {
-	c := CachePolicy{
+func cachePolicy(d Definition) CachePolicy {
+	return CachePolicy{
 		Min: d.ClientCacheMin, Max: d.ClientCacheMax, MinThreshold: d.MinThreshold,
 		Buffer: time.Duration(d.BufferSeconds) * time.Second,
 	}
-	c.Suggested = clientPolicy(c).Level(clampRate(rate)).Capacity
-	return c
+}
+
+// Capacity returns how many values a full cache holds while rate values a
+// second are consumed, which may be any number.
+func (c CachePolicy) Capacity(rate float64) int64 { return c.level(clampRate(rate)).Capacity }
+
+// level decides how a client caches: twice what it consumes in its buffer.
+func (c CachePolicy) level(rate float64) refill.Level {
+	return refill.Policy{Buffer: c.Buffer, Periods: 2, Min: c.Min, Max: c.Max, MinThreshold: c.MinThreshold}.Level(rate)
 }
 
 // clampRate returns a rate somebody else sent, or 0 if it makes no sense.

@@ -3,7 +3,6 @@ package sequence
 import (
 	"math"
 	"testing"
-	"time"
 
 	"pgregory.net/rapid"
 )
@@ -71,7 +70,7 @@ func TestBlockSizeKeepsItsBounds(t *testing.T) {
 	})
 }
 
-func TestCachePolicySuggestsByTheClientsRate(t *testing.T) {
+func TestCacheHoldsTwiceItsBufferWithinItsBounds(t *testing.T) {
 	d, err := Spec{Name: "s", BufferSeconds: new(int64(10))}.Define()
 	if err != nil {
 		t.Fatal(err)
@@ -80,9 +79,8 @@ func TestCachePolicySuggestsByTheClientsRate(t *testing.T) {
 		rate float64
 		want int64
 	}{{0, 50}, {10, 200}, {1e9, 500}, {-1, 50}, {math.NaN(), 50}, {math.Inf(1), 50}} {
-		got := cachePolicy(d, c.rate)
-		if want := (CachePolicy{Suggested: c.want, Min: 50, Max: 500, Buffer: 10 * time.Second}); got != want {
-			t.Errorf("at %v/s: %+v, want %+v", c.rate, got, want)
+		if got := cachePolicy(d).Capacity(c.rate); got != c.want {
+			t.Errorf("at %v/s: %d, want %d", c.rate, got, c.want)
 		}
 	}
 }

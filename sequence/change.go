@@ -33,17 +33,6 @@ func (r Record) recreated(d Definition, reuse bool, nonce string) (Record, error
 	return next, nil
 }
 
-// issued reports whether r may have handed v out in its epoch.
-func (r Record) issued(v int64) bool { return !r.ahead(v) }
-
-// skip returns the value n steps after v, if there is one.
-func (d Definition) skip(v int64, n uint64) (int64, bool) {
-	if n > d.stepsFrom(v) {
-		return v, false
-	}
-	return int64(uint64(v) + n*uint64(d.Increment)), true
-}
-
 // altered returns r under what spec says. The counter stays where it is and
 // has to lie within the new bounds.
 func (r Record) altered(req AlterRequest, nonce string) (Record, error) {

@@ -159,14 +159,14 @@ func (c *Client) Close(ctx context.Context) error {
 	for _, s := range all {
 		unused = append(unused, s.close()...)
 	}
-	c.giveBack(ctx, unused)
+	c.returnLeases(ctx, unused)
 	err := c.pool.wait(ctx)
 	c.end()
 	return err
 }
 
-// giveBack returns leases to the server, a few at a time.
-func (c *Client) giveBack(ctx context.Context, unused []ReturnRequest) {
+// returnLeases returns leases to their servers, a few at a time.
+func (c *Client) returnLeases(ctx context.Context, unused []ReturnRequest) {
 	for _, r := range unused {
 		c.pool.do(func() {
 			ctx, cancel := context.WithTimeout(ctx, leaseTimeout)

@@ -4,22 +4,71 @@ import (
 	"math/rand/v2"
 	"slices"
 	"time"
+
+	"github.com/tallystick/tallystick/internal/refill"
 )
 
-// look feeds the window and fetches a lease if that is due; otherwise it sets
-// where to look again. Requires s.mu.
+// A meter measures how fast a handle's values are used.
+type meter struct {
+	window refill.Window
+	seen   int64 // values used when window was last fed
+}
+
+// feed tells the meter how many values were used up to now.
+func (m *meter) feed(now time.Time, used int64) {
+	m.window.Add(now, max(0, used-m.seen))
+	m.seen = used
+}
+
+// calls is where a handle stands with its calls for leases. There is at most
+// one at a time.
+type calls struct {
+	asking  bool          // one is queued or under way
+	asked   time.Time     // when it was queued
+	used    int64         // values used by then
+	backoff time.Duration // before the next one, after one that failed
+	failure *Error        // of the last one; nil if it succeeded
+	timer   *time.Timer   // starts the next one; nil if none is put off
+}
+
+// begin notes a call and returns how long to put it off, which is where the
+// last one failed.
+func (c *calls) begin(now time.Time, used int64) (wait time.Duration) {
+	if c.backoff > 0 {
+		wait = max(0, c.backoff/2+rand.N(c.backoff/2+1)-now.Sub(c.asked))
+	}
+	c.asking, c.asked, c.used = true, now, used
+	return wait
+}
+
+// end notes how the call went. After the store's own answer there is nothing
+// to wait for; otherwise the next call waits twice as long as this one did.
+func (c *calls) end(failure *Error) {
+	c.asking, c.failure = false, failure
+	if failure == nil || definite(failure) {
+		c.backoff = 0
+		return
+	}
+	c.backoff = min(max(2*c.backoff, firstRetry, failure.RetryAfter), lastRetry)
+}
+
+// rate returns the estimate of the values used per second. Requires s.mu.
+func (s *Sequence) rate(now time.Time) float64 {
+	s.meter.feed(now, s.usedNow())
+	return s.client.estimate(&s.meter.window, now)
+}
+
+// look fetches a lease if that is due; otherwise it sets where to look again.
+// Requires s.mu.
 func (s *Sequence) look(now time.Time) {
-	used := s.usedNow()
-	s.window.Add(now, max(0, used-s.seen))
-	s.seen = used
-	level := clientPolicy(s.cache).Level(s.client.estimate(&s.window, now))
+	level := s.cache.level(s.rate(now))
 	held := s.held()
 	next := int64(0) // values left at the next look; while a call is under way its answer is the look
 	switch {
-	case s.asking:
+	case s.calls.asking:
 	case !level.Due(held):
 		next = level.NextLook(held)
-	case now.Sub(s.asked) < s.backoff:
+	case now.Sub(s.calls.asked) < s.calls.backoff:
 		next = max(0, held-1)
 	default:
 		s.launch(now)
@@ -31,24 +80,19 @@ func (s *Sequence) look(now time.Time) {
 
 // fetch calls for a lease because somebody waits. Requires s.mu.
 func (s *Sequence) fetch(now time.Time) {
-	if !s.asking {
+	if !s.calls.asking {
 		s.launch(now)
 	}
 }
 
 // launch queues a call, later if the last one failed. Requires s.mu.
 func (s *Sequence) launch(now time.Time) {
-	s.asking = true
-	wait := time.Duration(0)
-	if s.backoff > 0 {
-		wait = max(0, s.backoff/2+rand.N(s.backoff/2+1)-now.Sub(s.asked))
-	}
-	s.asked, s.used = now, s.usedNow()
+	wait := s.calls.begin(now, s.usedNow())
 	if wait == 0 {
 		s.client.request(s)
 		return
 	}
-	s.timer = time.AfterFunc(wait, func() { s.client.request(s) })
+	s.calls.timer = time.AfterFunc(wait, func() { s.client.request(s) })
 }
 
 // ask returns what to ask the server for: what fills the cache, or what those
@@ -56,12 +100,8 @@ func (s *Sequence) launch(now time.Time) {
 func (s *Sequence) ask() LeaseItem {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now := time.Now()
-	used := s.usedNow()
-	s.window.Add(now, max(0, used-s.seen))
-	s.seen = used
-	rate := s.client.estimate(&s.window, now)
-	count := clientPolicy(s.cache).Level(rate).Capacity - s.held()
+	rate := s.rate(time.Now())
+	count := s.cache.level(rate).Capacity - s.held()
 	var demand int64
 	for _, t := range s.waiting {
 		demand += t.want
@@ -81,10 +121,8 @@ func (s *Sequence) ask() LeaseItem {
 func (s *Sequence) failed(err *Error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.asking, s.failure = false, err
-	s.backoff = min(max(2*s.backoff, firstRetry, err.RetryAfter), lastRetry)
+	s.calls.end(err)
 	if definite(err) { // asking ahead of need is of no use any more
-		s.backoff = 0
 		s.refuseWaiting(err)
 		c := s.current.Load()
 		c.limit.Store(c.count)
@@ -100,7 +138,7 @@ func (s *Sequence) retry(now time.Time) {
 		s.refuseWaiting(ErrClosed)
 		return
 	}
-	if len(s.waiting) > 0 || s.backoff > 0 && s.usedNow() > s.used {
+	if len(s.waiting) > 0 || s.calls.backoff > 0 && s.usedNow() > s.calls.used {
 		s.launch(now)
 		return
 	}
@@ -113,22 +151,21 @@ func (s *Sequence) arrived(r LeaseResult) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
-	s.asking = false
 	s.client.stats.leases.Add(1)
-	if err := s.refusal(r); err != nil {
+	err := s.refusal(r)
+	s.calls.end(err)
+	if err != nil {
 		s.drop([]ReturnRequest{{Name: s.name, LeaseID: r.LeaseID, Count: r.Count()}})
-		s.failure, s.backoff = err, min(max(2*s.backoff, firstRetry), lastRetry)
 		s.retry(now)
 		return
 	}
-	s.failure, s.backoff = nil, 0
 	if s.version != 0 && r.Version != s.version {
 		s.drop(s.discard())
 	}
 	s.version, s.epoch, s.cache = r.Version, r.Epoch, r.Cache
-	l, offset := &lease{id: r.LeaseID, count: r.Count()}, int64(0)
+	offset := int64(0)
 	for _, run := range r.Runs {
-		c := &cursor{first: run.First, step: run.Step, count: run.Count, lease: l, offset: offset}
+		c := &cursor{first: run.First, step: run.Step, count: run.Count, leaseID: r.LeaseID, offset: offset}
 		c.limit.Store(run.Count)
 		offset += run.Count
 		s.queue = append(s.queue, c)
@@ -174,18 +211,12 @@ func (r LeaseResult) valid(floor *Floor) bool {
 	return true
 }
 
-// fits reports whether every value of r lies within int64.
-func (r Run) fits() bool {
-	d := Definition{Increment: r.Step, Min: -1 << 63, Max: 1<<63 - 1}
-	return uint64(r.Count-1) <= d.stepsFrom(r.First)
-}
-
 // drop counts and returns leases that cannot be used. Requires s.mu.
 func (s *Sequence) drop(unused []ReturnRequest) {
 	for _, u := range unused {
 		s.client.stats.dropped.Add(u.Count)
 	}
-	s.client.giveBack(s.client.life, unused)
+	s.client.returnLeases(s.client.life, unused)
 }
 
 // discard empties the cache and returns what of it is to be given back.
@@ -200,11 +231,11 @@ func (s *Sequence) discard() []ReturnRequest {
 			return
 		}
 		// What is unused of a lease is its end, in one piece.
-		if i := slices.IndexFunc(unused, func(r ReturnRequest) bool { return r.LeaseID == c.lease.id }); i >= 0 {
+		if i := slices.IndexFunc(unused, func(r ReturnRequest) bool { return r.LeaseID == c.leaseID }); i >= 0 {
 			unused[i].Count += n
 			return
 		}
-		unused = append(unused, ReturnRequest{Name: s.name, LeaseID: c.lease.id, From: c.offset + from, Count: n})
+		unused = append(unused, ReturnRequest{Name: s.name, LeaseID: c.leaseID, From: c.offset + from, Count: n})
 	}
 	add(c, used)
 	for _, q := range s.queue {
@@ -221,8 +252,8 @@ func (s *Sequence) close() []ReturnRequest {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.closed = true
-	if s.timer != nil {
-		s.timer.Stop()
+	if s.calls.timer != nil {
+		s.calls.timer.Stop()
 	}
 	s.refuseWaiting(ErrClosed)
 	return s.discard()

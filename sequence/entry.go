@@ -28,11 +28,16 @@ type entry struct {
 	grants  grantLog
 	waiting []*waiter // leases the stock could not serve, in the order they came
 
-	suspect  uint64        // service.suspect when record was read
-	checked  time.Time     // when record was read
-	landed   chan struct{} // closed when the flight under way ends; nil: there is none
+	suspect uint64    // service.suspect when record was read
+	checked time.Time // when record was read
+	flight  flight
+}
+
+// A flight is what an entry does at the store, from launch to landing.
+type flight struct {
+	landed   chan struct{} // closed when the one under way ends; nil: there is none
 	launched time.Time     // when it began
-	retryAt  time.Time     // after a failed flight: no flight ahead of need before this
+	retryAt  time.Time     // after a failed one: none ahead of need before this
 }
 
 // A waiter is a lease that waits for the store.
@@ -65,7 +70,7 @@ func (e *entry) begin(item LeaseItem) (LeaseResult, *waiter, bool) {
 	now := time.Now()
 	if !e.worthABlock(item, now) {
 		if r, ok := e.grant(item, now); ok {
-			if e.due(now) && now.After(e.retryAt) {
+			if e.due(now) && now.After(e.flight.retryAt) {
 				e.launch(now)
 			}
 			return r, nil, true
@@ -87,7 +92,7 @@ func (e *entry) begin(item LeaseItem) (LeaseResult, *waiter, bool) {
 // getting what it wants in many small leases. While the store is known to be
 // away it takes what there is. Requires e.mu.
 func (e *entry) worthABlock(item LeaseItem, now time.Time) bool {
-	if item.Count <= e.stock.count || e.stock.count == 0 || now.Before(e.retryAt) {
+	if item.Count <= e.stock.count || e.stock.count == 0 || now.Before(e.flight.retryAt) {
 		return false
 	}
 	return item.Count > blockPolicy(e.record, e.window.Total(now)).Max
@@ -131,7 +136,7 @@ func (e *entry) grant(item LeaseItem, now time.Time) (LeaseResult, bool) {
 	e.window.Add(now, n)
 	r := LeaseResult{
 		Name: e.name, Runs: runs, Epoch: epoch, Version: e.record.Version, LeaseID: e.service.leaseID(),
-		Cache: cachePolicy(e.record.Definition, item.RateHint),
+		Cache: cachePolicy(e.record.Definition),
 	}
 	e.grants.add(r)
 	e.service.counts.leases.Add(1)
@@ -175,10 +180,10 @@ func (e *entry) due(now time.Time) bool {
 
 // launch starts a flight unless one is under way. Requires e.mu.
 func (e *entry) launch(now time.Time) {
-	if e.landed != nil {
+	if e.flight.landed != nil {
 		return
 	}
-	e.landed, e.launched = make(chan struct{}), now
+	e.flight.landed, e.flight.launched = make(chan struct{}), now
 	e.service.pool.do(e.fly)
 }
 
@@ -220,8 +225,8 @@ func (e *entry) leg(ctx context.Context) (again bool) {
 		return true
 	}
 	e.refuse(ctx.Err())
-	close(e.landed)
-	e.landed = nil
+	close(e.flight.landed)
+	e.flight.landed = nil
 	return false
 }
 
@@ -280,7 +285,7 @@ func movedBack(old, r Record, at int64) bool {
 	if r.Epoch < old.Epoch || r.Version < old.Version {
 		return true
 	}
-	return r.Epoch == old.Epoch && r.Version == old.Version && r.Returns == old.Returns &&
+	return r.Epoch == old.Epoch && r.Version == old.Version && r.GiveBacks == old.GiveBacks &&
 		at != old.Next && (at < old.Next) == (old.Definition.Increment > 0)
 }
 
@@ -310,7 +315,7 @@ func (e *entry) settle(err error, block Block, now time.Time) {
 	}
 	if err != nil && !definite(err) {
 		e.service.counts.refillsFailed.Add(1)
-		e.retryAt = now.Add(retryInterval)
+		e.flight.retryAt = now.Add(retryInterval)
 	}
 }
 

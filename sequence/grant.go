@@ -43,7 +43,7 @@ func (s *Service) Lease(ctx context.Context, req LeaseRequest) (LeaseResponse, e
 			results[i] = w.await(ctx)
 		}
 		if err := results[i].Err; err != nil {
-			s.countRefusal(err.Code)
+			s.counts.refused.add(err.Code, 1)
 		}
 	}
 	return LeaseResponse{Results: results}, nil
@@ -78,7 +78,7 @@ func (item LeaseItem) validate() *Error {
 // client has seen a newer state. Requires e.mu.
 func (e *entry) stale(item LeaseItem, now time.Time) bool {
 	switch {
-	case e.record.Version == 0 || now.Before(e.retryAt):
+	case e.record.Version == 0 || now.Before(e.flight.retryAt):
 		return false
 	case e.suspect != e.service.suspect.Load():
 		return true
@@ -103,7 +103,7 @@ func (e *entry) check(item LeaseItem) {
 func (e *entry) awaitCheck(ctx context.Context, item LeaseItem) {
 	e.mu.Lock()
 	now := time.Now()
-	landed, left := e.landed, checkPatience-now.Sub(e.launched)
+	landed, left := e.flight.landed, checkPatience-now.Sub(e.flight.launched)
 	stale := e.stale(item, now)
 	e.mu.Unlock()
 	if !stale || landed == nil || left <= 0 {
@@ -186,7 +186,7 @@ func (e *entry) giveBack(ctx context.Context) {
 	}
 	next := e.record
 	next.Next, next.Exhausted = tail.First, false
-	next.Returns++
+	next.GiveBacks++
 	next.Nonce = NewNonce()
 	now, err := e.service.store.Swap(ctx, e.record.Nonce, next)
 	switch {

@@ -7,8 +7,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/tallystick/tallystick/internal/refill"
 )
 
 // A Sequence is a client's handle of one sequence. It is safe for concurrent
@@ -28,16 +26,9 @@ type Sequence struct {
 	floor   *Floor // the last value ever held
 	cache   CachePolicy
 
-	window   refill.Window
 	finished int64 // values of the runs used up before current
-	seen     int64 // values used when window was last fed
-
-	asking  bool          // a call for a lease is queued or under way
-	asked   time.Time     // when it was queued
-	used    int64         // values used by then
-	backoff time.Duration // before the next call, after one that failed
-	failure *Error        // of the last call; nil if it succeeded
-	timer   *time.Timer   // starts the next call; nil if none is put off
+	meter    meter
+	calls    calls
 }
 
 // A cursor hands out one run without a lock. Positions at or beyond limit are
@@ -49,14 +40,8 @@ type cursor struct {
 	next        atomic.Int64 // the next position; beyond count once used up
 	_           [56]byte
 	count       int64
-	lease       *lease
+	leaseID     string
 	offset      int64 // position in the lease of the run's first value
-}
-
-// A lease is what a client remembers of one, to give its end back.
-type lease struct {
-	id    string
-	count int64
 }
 
 // farBeyond is a position no run has: a cursor moved there is used up.
@@ -187,8 +172,8 @@ func (s *Sequence) await(ctx context.Context, t *taker) ([]Run, error) {
 
 // waitedInVain returns the error of a call whose context ended. Requires s.mu.
 func (s *Sequence) waitedInVain(cause error) error {
-	if s.failure != nil {
-		cause = fmt.Errorf("%w; the last try to get some: %w", cause, s.failure)
+	if s.calls.failure != nil {
+		cause = fmt.Errorf("%w; the last try to get some: %w", cause, s.calls.failure)
 	}
 	return &Error{Code: CodeUnavailable, Message: fmt.Sprintf("no value of sequence %q in time", s.name),
 		Remedy: "check that the server runs and can be reached", RetryAfter: retryAfter, Err: cause}
@@ -261,7 +246,7 @@ func (s *Sequence) refuseWaiting(err error) {
 // because those who wait are served in order. Requires s.mu.
 func (s *Sequence) putBack(t *taker) {
 	for _, p := range slices.Backward(t.got) {
-		c := &cursor{first: p.First, step: p.Step, count: p.Count, lease: p.cursor.lease, offset: p.cursor.offset + p.at}
+		c := &cursor{first: p.First, step: p.Step, count: p.Count, leaseID: p.cursor.leaseID, offset: p.cursor.offset + p.at}
 		c.limit.Store(p.Count)
 		s.queue = slices.Insert(s.queue, 0, c)
 		s.finished -= p.Count

@@ -26,8 +26,8 @@ type Record struct {
 	Next      int64
 	Exhausted bool
 
-	Returns uint64 // how often Next was moved back by a server giving its tail back
-	Nonce   string // fresh in every write: tells a writer whether the last write was its own
+	GiveBacks uint64 // how often Next was moved back by a server giving its tail back
+	Nonce     string // fresh in every write: tells a writer whether the last write was its own
 }
 
 // A Block is the values a server took from the store in one write.
@@ -64,6 +64,14 @@ func (d Definition) stepsFrom(v int64) uint64 {
 	return distance(v, d.bound()) / magnitude(d.Increment)
 }
 
+// skip returns the value n steps after v, if there is one.
+func (d Definition) skip(v int64, n uint64) (int64, bool) {
+	if n > d.stepsFrom(v) {
+		return v, false
+	}
+	return int64(uint64(v) + n*uint64(d.Increment)), true
+}
+
 // wrapped returns r at the beginning of its next lap, if it is at the end of
 // one and cycles.
 func (r Record) wrapped() Record {
@@ -94,6 +102,20 @@ func (r Record) Upcoming() (int64, bool) {
 	r = r.wrapped()
 	return r.Next, !r.Exhausted
 }
+
+// ahead reports whether v lies where no block has been taken yet.
+func (r Record) ahead(v int64) bool {
+	switch {
+	case v == r.Next:
+		return !r.Exhausted
+	case r.Definition.Descending():
+		return v < r.Next
+	}
+	return v > r.Next
+}
+
+// issued reports whether r may have handed v out in its epoch.
+func (r Record) issued(v int64) bool { return !r.ahead(v) }
 
 // Take returns a block of n values, or of as many as the lap has left, and
 // the record after it. It fails with [ErrExhausted] when there is none.

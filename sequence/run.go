@@ -16,8 +16,8 @@ func (r Run) At(i int64) int64 { return r.First + i*r.Step }
 // Last returns the last value of a run that is not empty.
 func (r Run) Last() int64 { return r.At(r.Count - 1) }
 
-// Split returns the first n values and the rest, 0 <= n <= Count.
-func (r Run) Split(n int64) (head, tail Run) {
+// split returns the first n values and the rest, 0 <= n <= Count.
+func (r Run) split(n int64) (head, tail Run) {
 	head, tail = r, r
 	head.Count = n
 	tail.Count -= n
@@ -27,8 +27,8 @@ func (r Run) Split(n int64) (head, tail Run) {
 	return head, tail
 }
 
-// Joins reports whether next continues r, so that both are one run.
-func (r Run) Joins(next Run) bool {
+// joins reports whether next continues r, so that both are one run.
+func (r Run) joins(next Run) bool {
 	return r.Count > 0 && next.Count > 0 && r.Step == next.Step &&
 		follows(r.Last(), r.Step, next.First)
 }
@@ -36,13 +36,6 @@ func (r Run) Joins(next Run) bool {
 // follows reports whether b == a+step, without overflow.
 func follows(a, step, b int64) bool {
 	return b-a == step && (step > 0) == (b > a)
-}
-
-// Beyond returns the part of r whose values lie beyond last in r's own
-// direction.
-func (r Run) Beyond(last int64) Run {
-	_, tail := r.Split(r.upTo(last))
-	return tail
 }
 
 // upTo counts the values of r that do not lie beyond last.
@@ -54,6 +47,12 @@ func (r Run) upTo(last int64) int64 {
 		return 0
 	}
 	return min(r.Count, satInc(distance(r.First, last)/magnitude(r.Step)))
+}
+
+// fits reports whether every value of r lies within int64.
+func (r Run) fits() bool {
+	d := Definition{Increment: r.Step, Min: -1 << 63, Max: 1<<63 - 1}
+	return uint64(r.Count-1) <= d.stepsFrom(r.First)
 }
 
 // satInc returns d+1 as an int64, or the largest int64.

@@ -100,7 +100,7 @@ func TestRunSplitLosesNothing(t *testing.T) {
 	checkMany(t, func(t *rapid.T) {
 		r := anyRun().Draw(t, "run")
 		n := rapid.OneOf(rapid.Int64Range(0, r.Count), rapid.SampledFrom([]int64{0, r.Count})).Draw(t, "n")
-		head, tail := r.Split(n)
+		head, tail := r.split(n)
 		if head.Count != n || tail.Count != r.Count-n {
 			t.Fatalf("%v split at %d: %v and %v", r, n, head, tail)
 		}
@@ -110,7 +110,7 @@ func TestRunSplitLosesNothing(t *testing.T) {
 		if n < r.Count && (tail.First != r.At(n) || tail.Step != r.Step || tail.Last() != r.Last()) {
 			t.Errorf("tail of %v at %d: %v", r, n, tail)
 		}
-		if n > 0 && n < r.Count && !head.Joins(tail) {
+		if n > 0 && n < r.Count && !head.joins(tail) {
 			t.Errorf("%v and %v do not join", head, tail)
 		}
 	})
@@ -126,7 +126,7 @@ func TestRunBeyondLeavesWhatIsBeyond(t *testing.T) {
 			rapid.Map(rapid.Int64Range(0, r.Count-1), func(i int64) int64 { return r.At(i) - 1 }),
 		).Draw(t, "last")
 		beyond := func(v int64) bool { return r.Step > 0 && v > last || r.Step < 0 && v < last }
-		got := r.Beyond(last)
+		_, got := r.split(r.upTo(last))
 		skipped := r.Count - got.Count
 		if skipped < 0 || got.Count < 0 || skipped != r.upTo(last) {
 			t.Fatalf("%v beyond %d: %v", r, last, got)
@@ -143,7 +143,7 @@ func TestRunBeyondLeavesWhatIsBeyond(t *testing.T) {
 func TestRunBeyondCountsPastInt64(t *testing.T) {
 	r := Run{First: math.MinInt64, Step: 1, Count: math.MaxInt64} // up to -2
 	for last, want := range map[int64]int64{-3: 1, -2: 0, -1: 0, 0: 0, math.MaxInt64: 0} {
-		if got := r.Beyond(last); got.Count != want {
+		if _, got := r.split(r.upTo(last)); got.Count != want {
 			t.Errorf("%v beyond %d: %v", r, last, got)
 		}
 	}
@@ -157,12 +157,12 @@ func TestRunJoinsOnlyItsContinuation(t *testing.T) {
 			return Run{First: r.Last() + r.Step, Step: rapid.OneOf(rapid.Just(r.Step), anyStep()).Draw(t, "step"), Count: 1}
 		})).Draw(t, "next")
 		want := next.Step == r.Step && bigAt(r.Last(), r.Step, 1).Cmp(bigOf(next.First)) == 0
-		if got := r.Joins(next); got != want {
+		if got := r.joins(next); got != want {
 			t.Errorf("%v joins %v: %v", r, next, got)
 		}
 	})
 	one, none := Run{First: 1, Step: 1, Count: 1}, Run{First: 2, Step: 1}
-	if one.Joins(none) || none.Joins(one) || (Run{}).Joins(Run{}) {
+	if one.joins(none) || none.joins(one) || (Run{}).joins(Run{}) {
 		t.Error("an empty run joins")
 	}
 }

@@ -73,7 +73,7 @@ func NewService(store Store, opts ServiceOptions) *Service {
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
-	s.store = newCountedStore(store)
+	s.store = &countedStore{Store: store}
 	s.life, s.end = context.WithCancel(context.Background())
 	return s
 }
@@ -86,7 +86,7 @@ var (
 // Run watches the store's generation until ctx ends, so that a change made
 // through another server reaches this one within seconds. It returns nil then,
 // and the store's error at once when it is no longer the one that was opened:
-// from then on the service refuses every lease.
+// from then on the service refuses every lease and every change.
 func (s *Service) Run(ctx context.Context) error {
 	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()
@@ -119,13 +119,8 @@ func (s *Service) generation(ctx context.Context) (uint64, error) {
 	return s.store.Generation(ctx)
 }
 
-// fail makes every later lease fail with err.
-func (s *Service) fail(err error) {
-	e := asError(err)
-	if s.failure.CompareAndSwap(nil, e) {
-		s.log.Error("stopped granting values", "error", e)
-	}
-}
+// fail makes every later lease and change fail with err.
+func (s *Service) fail(err error) { s.failure.CompareAndSwap(nil, asError(err)) }
 
 // Ready returns nil if the service can grant values, and otherwise why not.
 func (s *Service) Ready() error {
@@ -175,7 +170,7 @@ func (s *Service) closing() *Error {
 // Close stops granting, waits for store requests under way, and gives back to
 // the store what nobody was granted: per sequence the values that end where
 // its counter stands, in one write. What cannot be given back is burned and
-// counted. When ctx ends first, the rest is burned.
+// counted: [Service.Stats] has both. When ctx ends first, the rest is burned.
 //
 // If the process dies before a give-back, the values are burned; a give-back
 // whose reply is lost is not repeated.
@@ -195,7 +190,5 @@ func (s *Service) Close(ctx context.Context) error {
 	}
 	err := s.pool.wait(ctx)
 	s.end()
-	st := s.Stats()
-	s.log.Info("gave back and closed", "returned", st.GivenBack, "burned", st.Burned)
 	return err
 }

@@ -223,8 +223,8 @@ func TestGiveBackNeedsTheNewestWrite(t *testing.T) {
 	if st := b.Stats(); st.GivenBack != 990 || st.Burned[sequence.BurnedLeftOver] != 0 {
 		t.Errorf("gave back %d, burned %d", st.GivenBack, st.Burned[sequence.BurnedLeftOver])
 	}
-	if r, _ := store.Load(t.Context(), "s"); r.Next != 1011 || r.Returns != 1 {
-		t.Errorf("next %d after %d returns", r.Next, r.Returns)
+	if r, _ := store.Load(t.Context(), "s"); r.Next != 1011 || r.GiveBacks != 1 {
+		t.Errorf("next %d after %d give-backs", r.Next, r.GiveBacks)
 	}
 	// The end of an exhausted sequence can be given back too.
 	create(t, newService(t, store), sequence.Spec{Name: "short", Max: new(int64(20))})
@@ -433,5 +433,77 @@ func TestListPages(t *testing.T) {
 		if _, err := svc.List(t.Context(), bad); !errors.Is(err, sequence.ErrInvalid) {
 			t.Errorf("%+v: %v", bad, err)
 		}
+	}
+}
+
+func TestLeaseEndsWithItsContextWhileTheStoreIsSilent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := seqtest.NewFaulty(seqtest.NewMemory())
+		svc := newService(t, store)
+		create(t, svc, sequence.Spec{Name: "s"})
+		store.Plan(seqtest.Always(seqtest.Fault{Delay: time.Second}))
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		resp, err := svc.Lease(ctx, sequence.LeaseRequest{Items: []sequence.LeaseItem{{Name: "s", Count: 10}}})
+		if err != nil || !errors.Is(resp.Results[0].Err, sequence.ErrUnavailable) || !errors.Is(resp.Results[0].Err, context.DeadlineExceeded) {
+			t.Errorf("lease: %v, %v", resp.Results, err)
+		}
+		time.Sleep(5 * time.Second)
+		// The block that it waited for is there for others.
+		store.Plan(seqtest.Always(seqtest.CutOff))
+		if r := mustLease(t, svc, sequence.LeaseItem{Name: "s", Count: 10}); r.Runs[0].First != 1 {
+			t.Errorf("granted %v", r.Runs)
+		}
+		if n := svc.Stats().Granted; n != 10 {
+			t.Errorf("%d values counted as granted, want 10", n)
+		}
+	})
+}
+
+func TestServiceOfAnotherStoreRefusesEverything(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := seqtest.NewFaulty(seqtest.NewMemory())
+		svc := sequence.NewService(store, sequence.ServiceOptions{})
+		create(t, svc, sequence.Spec{Name: "s"})
+		mustLease(t, svc, sequence.LeaseItem{Name: "s", Count: 10})
+		ended := make(chan error, 1)
+		go func() { ended <- svc.Run(t.Context()) }()
+		time.Sleep(3 * time.Second)
+		if err := svc.Ready(); err != nil {
+			t.Errorf("not ready: %v", err)
+		}
+		store.Plan(seqtest.On(seqtest.OpGeneration, seqtest.Fault{Refuse: sequence.ErrPrecondition}))
+		if err := <-ended; !errors.Is(err, sequence.ErrPrecondition) {
+			t.Errorf("Run: %v", err)
+		}
+		before, _ := store.Load(t.Context(), "s")
+		_, leased := svc.Lease(t.Context(), sequence.LeaseRequest{Items: []sequence.LeaseItem{{Name: "s", Count: 10}}})
+		_, created := svc.Create(t.Context(), sequence.CreateRequest{Specs: []sequence.Spec{{Name: "new"}}})
+		_, altered := svc.Alter(t.Context(), sequence.AlterRequest{Spec: sequence.Spec{Name: "s", Owner: new("us")}})
+		_, restarted := svc.Restart(t.Context(), sequence.RestartRequest{Name: "s", With: new(int64(5000))})
+		for what, err := range map[string]error{
+			"ready": svc.Ready(), "lease": leased, "create": created, "alter": altered, "restart": restarted,
+			"delete": svc.Delete(t.Context(), "s"),
+		} {
+			if !errors.Is(err, sequence.ErrPrecondition) {
+				t.Errorf("%s: %v, want ErrPrecondition", what, err)
+			}
+		}
+		after, _ := store.Load(t.Context(), "s")
+		if _, err := store.Load(t.Context(), "new"); after.Nonce != before.Nonce || !errors.Is(err, sequence.ErrNotFound) {
+			t.Error("the store was written to")
+		}
+		svc.Close(t.Context())
+	})
+}
+
+func TestClosedServiceIsNotReady(t *testing.T) {
+	svc := newService(t, seqtest.NewMemory())
+	if err := svc.Ready(); err != nil {
+		t.Errorf("before: %v", err)
+	}
+	svc.Close(t.Context())
+	if err := svc.Ready(); !errors.Is(err, sequence.ErrClosed) {
+		t.Errorf("after: %v, want ErrClosed", err)
 	}
 }

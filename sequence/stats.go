@@ -2,6 +2,8 @@ package sequence
 
 import (
 	"context"
+	"maps"
+	"sync"
 	"sync/atomic"
 )
 
@@ -30,14 +32,43 @@ const (
 	OutcomeError       Outcome = "error" // any other refusal
 )
 
-var outcomes = []Outcome{OutcomeOK, OutcomeConflict, OutcomeUnavailable, OutcomeUnknown, OutcomeError}
+// outcomeOf returns how a store request that failed with err, or nil, ended.
+func outcomeOf(err error) Outcome {
+	switch CodeOf(err) {
+	case "":
+		return OutcomeOK
+	case CodeAborted, CodeExists:
+		return OutcomeConflict
+	case CodeUnavailable:
+		return OutcomeUnavailable
+	case CodeUnknown:
+		return OutcomeUnknown
+	}
+	return OutcomeError
+}
 
-// storeKinds are the requests to a store, by the method that sends them.
-var storeKinds = []string{"create", "load", "advance", "swap", "list", "generation", "bump"}
+// An Op names a method of a [Store].
+type Op string
+
+// The methods.
+const (
+	OpCreate     Op = "create"
+	OpLoad       Op = "load"
+	OpAdvance    Op = "advance"
+	OpSwap       Op = "swap"
+	OpList       Op = "list"
+	OpGeneration Op = "generation"
+	OpBump       Op = "bump"
+)
+
+// Writes reports whether op changes the store.
+func (op Op) Writes() bool {
+	return op == OpCreate || op == OpAdvance || op == OpSwap || op == OpBump
+}
 
 // A StoreRequest names a class of store requests.
 type StoreRequest struct {
-	Kind    string // the [Store] method in lower case
+	Op      Op
 	Outcome Outcome
 }
 
@@ -61,28 +92,45 @@ type ServiceStats struct {
 // counts are a service's counters.
 type counts struct {
 	granted, leases, misses, returned, givenBack, refills, refillsFailed atomic.Int64
-	burned                                                               [4]atomic.Int64 // by the order of burnCauses
-	refused                                                              [9]atomic.Int64 // by the order of refusalCodes
+
+	burned  tally[BurnCause]
+	refused tally[Code]
 }
 
-var refusalCodes = []Code{CodeInvalid, CodeNotFound, CodeExists, CodeExhausted, CodePrecondition, CodeAborted, CodeUnavailable, CodeUnknown, CodeInternal}
+// A tally counts by key. The zero tally is empty. It is safe for concurrent
+// use.
+type tally[K comparable] struct {
+	mu     sync.Mutex
+	counts map[K]int64
+}
+
+// add counts n of k, if that is more than none.
+func (t *tally[K]) add(k K, n int64) {
+	if n <= 0 {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.counts == nil {
+		t.counts = make(map[K]int64)
+	}
+	t.counts[k] += n
+}
+
+// snapshot returns what was counted, with a 0 for each of keys that was not.
+func (t *tally[K]) snapshot(keys ...K) map[K]int64 {
+	m := make(map[K]int64)
+	for _, k := range keys {
+		m[k] = 0
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	maps.Copy(m, t.counts)
+	return m
+}
 
 // burn counts n values as burned.
-func (s *Service) burn(cause BurnCause, n int64) {
-	for i, c := range burnCauses {
-		if c == cause && n > 0 {
-			s.counts.burned[i].Add(n)
-		}
-	}
-}
-
-func (s *Service) countRefusal(code Code) {
-	for i, c := range refusalCodes {
-		if c == code {
-			s.counts.refused[i].Add(1)
-		}
-	}
-}
+func (s *Service) burn(cause BurnCause, n int64) { s.counts.burned.add(cause, n) }
 
 // Stats returns a snapshot. Its time grows with the number of cached
 // sequences; it is meant for a metrics page.
@@ -92,15 +140,7 @@ func (s *Service) Stats() ServiceStats {
 		Granted: c.granted.Load(), Leases: c.leases.Load(), Misses: c.misses.Load(),
 		Returned: c.returned.Load(), GivenBack: c.givenBack.Load(),
 		Refills: c.refills.Load(), RefillsFailed: c.refillsFailed.Load(),
-		Refused: make(map[Code]int64), Burned: make(map[BurnCause]int64), StoreRequests: s.store.requests(),
-	}
-	for i, cause := range burnCauses {
-		st.Burned[cause] = c.burned[i].Load()
-	}
-	for i, code := range refusalCodes {
-		if n := c.refused[i].Load(); n > 0 {
-			st.Refused[code] = n
-		}
+		Refused: c.refused.snapshot(), Burned: c.burned.snapshot(burnCauses...), StoreRequests: s.store.requests.snapshot(),
 	}
 	s.mu.Lock()
 	entries := make([]*entry, 0, len(s.entries))
@@ -115,85 +155,55 @@ func (s *Service) Stats() ServiceStats {
 	return st
 }
 
-// A countedStore counts the requests to a store by kind and outcome.
+// A countedStore counts the requests to a store.
 type countedStore struct {
 	Store
-	counts [7][5]atomic.Int64 // by the orders of storeKinds and outcomes
+	requests tally[StoreRequest]
 }
 
-func newCountedStore(s Store) *countedStore { return &countedStore{Store: s} }
-
-func (s *countedStore) requests() map[StoreRequest]int64 {
-	m := make(map[StoreRequest]int64)
-	for k, kind := range storeKinds {
-		for o, outcome := range outcomes {
-			if n := s.counts[k][o].Load(); n > 0 {
-				m[StoreRequest{kind, outcome}] = n
-			}
-		}
-	}
-	return m
-}
-
-// count counts one request of the kind at index k.
-func (s *countedStore) count(k int, err error) {
-	s.counts[k][outcomeIndex(err)].Add(1)
-}
-
-func outcomeIndex(err error) int {
-	switch CodeOf(err) {
-	case "":
-		return 0
-	case CodeAborted, CodeExists:
-		return 1
-	case CodeUnavailable:
-		return 2
-	case CodeUnknown:
-		return 3
-	}
-	return 4
-}
+// count counts one request.
+func (s *countedStore) count(op Op, err error) { s.requests.add(StoreRequest{op, outcomeOf(err)}, 1) }
 
 func (s *countedStore) Create(ctx context.Context, records []Record) []error {
 	errs := s.Store.Create(ctx, records)
 	for _, err := range errs {
-		s.count(0, err)
+		s.count(OpCreate, err)
 	}
 	return errs
 }
 
 func (s *countedStore) Load(ctx context.Context, name string) (Record, error) {
 	r, err := s.Store.Load(ctx, name)
-	s.count(1, err)
+	s.count(OpLoad, err)
 	return r, err
 }
 
 func (s *countedStore) Advance(ctx context.Context, a Advance) (Record, error) {
 	r, err := s.Store.Advance(ctx, a)
-	s.count(2, err)
+	s.count(OpAdvance, err)
 	return r, err
 }
 
 func (s *countedStore) Swap(ctx context.Context, nonce string, next Record) (Record, error) {
 	r, err := s.Store.Swap(ctx, nonce, next)
-	s.count(3, err)
+	s.count(OpSwap, err)
 	return r, err
 }
 
 func (s *countedStore) List(ctx context.Context, prefix, after string, limit int) ([]Record, string, bool, error) {
 	r, last, more, err := s.Store.List(ctx, prefix, after, limit)
-	s.count(4, err)
+	s.count(OpList, err)
 	return r, last, more, err
 }
 
 func (s *countedStore) Generation(ctx context.Context) (uint64, error) {
 	g, err := s.Store.Generation(ctx)
-	s.count(5, err)
+	s.count(OpGeneration, err)
 	return g, err
 }
 
 func (s *countedStore) Bump(ctx context.Context) error {
 	err := s.Store.Bump(ctx)
-	s.count(6, err)
+	s.count(OpBump, err)
 	return err
 }

@@ -59,7 +59,7 @@ func (s *stock) join(i int) {
 		return
 	}
 	a, b := s.pieces[i], s.pieces[i+1]
-	if a.epoch == b.epoch && a.Joins(b.Run) {
+	if a.epoch == b.epoch && a.joins(b.Run) {
 		s.pieces[i].Count += b.Count
 		s.pieces = slices.Delete(s.pieces, i+1, i+2)
 	}
@@ -88,8 +88,8 @@ func (s *stock) take(n int64, floor *Floor) (runs []Run, epoch uint64, burned in
 			i++
 			continue
 		}
-		before, open := p.Split(skipped)
-		granted, after := open.Split(min(n, open.Count))
+		before, open := p.split(skipped)
+		granted, after := open.split(min(n, open.Count))
 		runs, epoch = appendRun(runs, granted), p.epoch
 		n -= granted.Count
 		s.count -= granted.Count
@@ -148,7 +148,7 @@ func (s *stock) tail(r Record) Run {
 
 // appendRun appends r, as part of the last run where it continues that.
 func appendRun(runs []Run, r Run) []Run {
-	if n := len(runs); n > 0 && runs[n-1].Joins(r) {
+	if n := len(runs); n > 0 && runs[n-1].joins(r) {
 		runs[n-1].Count += r.Count
 		return runs
 	}
@@ -159,7 +159,7 @@ func appendRun(runs []Run, r Run) []Run {
 func suffix(runs []Run, from int64) []Run {
 	for i, r := range runs {
 		if from < r.Count {
-			_, tail := r.Split(from)
+			_, tail := r.split(from)
 			return append([]Run{tail}, runs[i+1:]...)
 		}
 		from -= r.Count

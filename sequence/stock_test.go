@@ -131,7 +131,7 @@ func (m *stockModel) take(t *rapid.T) {
 		t.Fatalf("taking %d beyond %v (-want +got):\n%s", n, floor, diff)
 	}
 	for i := 1; i < len(runs); i++ {
-		if runs[i-1].Joins(runs[i]) {
+		if runs[i-1].joins(runs[i]) {
 			t.Fatalf("granted %v in pieces that join", runs)
 		}
 	}

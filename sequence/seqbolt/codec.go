@@ -18,7 +18,7 @@ type item struct {
 	State     sequence.State `json:"state"`
 	Epoch     uint64         `json:"epoch,string"`
 	Version   uint32         `json:"definition_version"`
-	Returns   uint64         `json:"returns,string"`
+	GiveBacks uint64         `json:"give_backs,string"`
 	Nonce     string         `json:"last_write"`
 
 	Start     int64 `json:"start,string"`
@@ -42,7 +42,7 @@ type item struct {
 func itemOf(r sequence.Record) item {
 	d := r.Definition
 	return item{
-		Name: d.Name, Next: r.Next, Exhausted: r.Exhausted, State: r.State, Epoch: r.Epoch, Version: r.Version, Returns: r.Returns, Nonce: r.Nonce,
+		Name: d.Name, Next: r.Next, Exhausted: r.Exhausted, State: r.State, Epoch: r.Epoch, Version: r.Version, GiveBacks: r.GiveBacks, Nonce: r.Nonce,
 		Start: d.Start, Increment: d.Increment, Min: d.Min, Max: d.Max, Cycle: d.Cycle,
 		BlockSize: d.BlockSize, MaxBlock: d.MaxBlock, ServerCacheMax: d.ServerCacheMax,
 		ClientCacheMin: d.ClientCacheMin, ClientCacheMax: d.ClientCacheMax, MinThreshold: d.MinThreshold, BufferSeconds: d.BufferSeconds,
@@ -58,7 +58,7 @@ func (i item) record() sequence.Record {
 			ClientCacheMin: i.ClientCacheMin, ClientCacheMax: i.ClientCacheMax, MinThreshold: i.MinThreshold, BufferSeconds: i.BufferSeconds,
 			Owner: i.Owner, Labels: i.Labels,
 		},
-		Next: i.Next, Exhausted: i.Exhausted, State: i.State, Epoch: i.Epoch, Version: i.Version, Returns: i.Returns, Nonce: i.Nonce,
+		Next: i.Next, Exhausted: i.Exhausted, State: i.State, Epoch: i.Epoch, Version: i.Version, GiveBacks: i.GiveBacks, Nonce: i.Nonce,
 	}
 }
 

@@ -41,7 +41,7 @@ func encode(r sequence.Record) item {
 	d := r.Definition
 	i := item{
 		attrName: text(d.Name), attrState: text(string(r.State)), attrNonce: text(r.Nonce),
-		attrEpoch: number(r.Epoch), attrVersion: number(uint64(r.Version)), "returns": number(r.Returns),
+		attrEpoch: number(r.Epoch), attrVersion: number(uint64(r.Version)), "give_backs": number(r.GiveBacks),
 		attrExhausted: flag(r.Exhausted), "cycle": flag(d.Cycle),
 	}
 	for attr, field := range signed(&r) {
@@ -67,7 +67,7 @@ func decode(i item) (sequence.Record, error) {
 	var r sequence.Record
 	r.Definition.Name = d.text(attrName)
 	r.State, r.Nonce = sequence.State(d.text(attrState)), d.text(attrNonce)
-	r.Epoch, r.Version, r.Returns = d.number(attrEpoch, 64), uint32(d.number(attrVersion, 32)), d.number("returns", 64)
+	r.Epoch, r.Version, r.GiveBacks = d.number(attrEpoch, 64), uint32(d.number(attrVersion, 32)), d.number("give_backs", 64)
 	r.Exhausted, r.Definition.Cycle = d.flag(attrExhausted), d.flag("cycle")
 	for attr, field := range signed(&r) {
 		*field = d.integer(attr)

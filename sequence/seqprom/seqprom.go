@@ -96,7 +96,7 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 		ch <- total(burned, n, string(cause))
 	}
 	for r, n := range s.StoreRequests {
-		ch <- total(store, n, r.Kind, string(r.Outcome))
+		ch <- total(store, n, string(r.Op), string(r.Outcome))
 	}
 }
 

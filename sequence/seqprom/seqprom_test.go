@@ -14,7 +14,7 @@ import (
 var full = sequence.ServiceStats{
 	Granted: 1, Leases: 2, Refused: map[sequence.Code]int64{sequence.CodeExhausted: 3}, Misses: 4, Returned: 5, GivenBack: 6,
 	Refills: 7, RefillsFailed: 8, Burned: map[sequence.BurnCause]int64{sequence.BurnedAlter: 9, sequence.BurnedReturn: 0},
-	StoreRequests: map[sequence.StoreRequest]int64{{Kind: "advance", Outcome: sequence.OutcomeConflict}: 10},
+	StoreRequests: map[sequence.StoreRequest]int64{{Op: sequence.OpAdvance, Outcome: sequence.OutcomeConflict}: 10},
 	Sequences:     11, Cached: 12,
 }
 

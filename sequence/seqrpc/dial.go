@@ -13,14 +13,14 @@ import (
 	"github.com/tallystick/tallystick/sequence/seqrpc/sequencev1"
 )
 
-// DefaultTimeout is the deadline of a call whose context has none.
-const DefaultTimeout = 5 * time.Second
+// defaultTimeout is the deadline of a call whose context has none.
+const defaultTimeout = 5 * time.Second
 
 // Options configures a [Client].
 type Options struct {
 	Token        string                // bearer token; "": none
 	CAFile       string                // PEM file of the authorities to trust; "": the system's
-	Timeout      time.Duration         // of a call whose context has no deadline; 0: DefaultTimeout
+	Timeout      time.Duration         // of a call whose context has no deadline; 0: 5 s
 	Interceptors []connect.Interceptor // around every call, for tracing say
 }
 
@@ -36,7 +36,7 @@ func Dial(urls string, opts Options) (*Client, error) {
 	}
 	c := &Client{timeout: opts.Timeout, transport: transport}
 	if c.timeout <= 0 {
-		c.timeout = DefaultTimeout
+		c.timeout = defaultTimeout
 	}
 	httpClient := &http.Client{
 		Transport:     transport,

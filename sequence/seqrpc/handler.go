@@ -95,8 +95,9 @@ func answer[T, M any](result T, err error, encode func(T) *M) (*M, error) {
 }
 
 func (s server) Lease(ctx context.Context, m *sequencev1.LeaseRequest) (*sequencev1.LeaseResponse, error) {
-	res, err := s.svc.Lease(ctx, decodeLeaseRequest(m))
-	return answer(res, err, encodeLeaseResponse)
+	req := decodeLeaseRequest(m)
+	res, err := s.svc.Lease(ctx, req)
+	return answer(res, err, func(res sequence.LeaseResponse) *sequencev1.LeaseResponse { return encodeLeaseResponse(req, res) })
 }
 
 func (s server) Return(ctx context.Context, m *sequencev1.ReturnRequest) (*sequencev1.ReturnResponse, error) {

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -40,7 +41,8 @@ func TestJSONAnswersPrintEveryField(t *testing.T) {
 			Epoch: 1, Version: 1, State: sequence.StateOpen, Next: 1001,
 		},
 		lease: sequence.LeaseResponse{Results: []sequence.LeaseResult{
-			{Name: "orders_seq", Runs: []sequence.Run{{First: 1001, Step: 5, Count: 5}}, Epoch: 1, Version: 1, LeaseID: "SRV-1"},
+			{Name: "orders_seq", Runs: []sequence.Run{{First: 1001, Step: 5, Count: 5}}, Epoch: 1, Version: 1, LeaseID: "SRV-1",
+				Cache: sequence.CachePolicy{Min: 50, Max: 500, Buffer: 10 * time.Second}},
 			{Name: "no_seq", Err: &sequence.Error{Code: sequence.CodeNotFound, Field: "name", Message: `sequence "no_seq" does not exist`}},
 		}},
 	}
@@ -52,9 +54,9 @@ func TestJSONAnswersPrintEveryField(t *testing.T) {
 			`"next":"1001","remaining":"1844674407370954962","exhausted":false}`},
 		{"List", `{}`, `{"sequences":[],"next_page_token":""}`},
 		{"Return", `{}`, `{}`},
-		{"Lease", `{"client_id":"c","items":[{"name":"orders_seq","count":5,"floor":{"epoch":"1","last":7}}]}`,
+		{"Lease", `{"client_id":"c","items":[{"name":"orders_seq","count":5,"floor":{"epoch":"1","last":7},"rate_hint":10},{"name":"no_seq","count":5}]}`,
 			`{"results":[{"name":"orders_seq","runs":[{"first":"1001","step":"5","count":5}],"epoch":"1","definition_version":1,` +
-				`"lease_id":"SRV-1","suggested_cache":0,"cache":{"min":0,"max":0,"min_threshold":0,"buffer":"0s"}},` +
+				`"lease_id":"SRV-1","suggested_cache":200,"cache":{"min":50,"max":500,"min_threshold":0,"buffer":"10s"}},` +
 				`{"name":"no_seq","runs":[],"epoch":"0","definition_version":0,"lease_id":"","suggested_cache":0,` +
 				`"error":{"code":"NOT_FOUND","field":"name","message":"sequence \"no_seq\" does not exist","remedy":""}}]}`},
 	} {
@@ -94,7 +96,7 @@ func TestJSONMistakesAreOneClearLine(t *testing.T) {
 		{"Lease", `[]`, `unexpected token [`},
 		{"Lease", `{} {}`, `unexpected token {`},
 		{"Lease", `items=5`, `invalid value items`},
-		{"Lease", ``, `the body is empty; send a JSON object with the fields of LeaseRequest`},
+		{"Lease", ``, `the body is empty (send a LeaseRequest in JSON, {} for none; its fields: client_id, items)`},
 		{"Get", "{\"name\":\"\xff\"}", `invalid UTF-8`},
 		{"Get", strings.Repeat(`{"name":`, 100), `invalid value for string field name: {`},
 	} {
@@ -177,4 +179,35 @@ func leaseMessage(t *testing.T, body string) *sequencev1.LeaseRequest {
 		t.Fatal(err)
 	}
 	return m
+}
+
+// TestPeopleWithCurlAreTold: what speaks none of the protocols gets one line.
+func TestPeopleWithCurlAreTold(t *testing.T) {
+	url := serve(t, quiet{}).URL
+	for _, tc := range []struct {
+		name, method, contentType string
+		status                    int
+		says                      string
+	}{
+		{"no type", http.MethodPost, "", 415, `add the header "Content-Type: application/json"`},
+		{"curl's own type", http.MethodPost, "application/x-www-form-urlencoded", 415, `add the header "Content-Type: application/json"`},
+		{"a GET", http.MethodGet, "", 405, "use POST"},
+	} {
+		req, err := http.NewRequestWithContext(t.Context(), tc.method, url+"/tallystick.sequence.v1.SequenceService/Lease", strings.NewReader("{}"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if tc.contentType != "" {
+			req.Header.Set("Content-Type", tc.contentType)
+		}
+		res, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, _ := io.ReadAll(res.Body)
+		res.Body.Close()
+		if res.StatusCode != tc.status || !strings.Contains(string(body), tc.says) || strings.Count(string(body), "\n") != 1 {
+			t.Errorf("%s: %s %q", tc.name, res.Status, body)
+		}
+	}
 }

@@ -55,8 +55,17 @@ func decodeItem(m *sequencev1.LeaseItem) sequence.LeaseItem {
 	return it
 }
 
-func encodeLeaseResponse(res sequence.LeaseResponse) *sequencev1.LeaseResponse {
-	return &sequencev1.LeaseResponse{Results: each(res.Results, encodeResult)}
+// encodeLeaseResponse returns res as the answer to req. It adds how many values
+// a cache should hold at the rate that req tells, for clients that do not work
+// it out themselves as ours does.
+func encodeLeaseResponse(req sequence.LeaseRequest, res sequence.LeaseResponse) *sequencev1.LeaseResponse {
+	m := &sequencev1.LeaseResponse{Results: each(res.Results, encodeResult)}
+	for i, r := range res.Results {
+		if r.Err == nil && i < len(req.Items) {
+			m.Results[i].SuggestedCache = count(r.Cache.Capacity(req.Items[i].RateHint))
+		}
+	}
+	return m
 }
 
 func encodeResult(r sequence.LeaseResult) *sequencev1.LeaseResult {
@@ -65,14 +74,14 @@ func encodeResult(r sequence.LeaseResult) *sequencev1.LeaseResult {
 	}
 	return &sequencev1.LeaseResult{
 		Name: r.Name, Runs: each(r.Runs, encodeRun), Epoch: r.Epoch, DefinitionVersion: r.Version, LeaseId: r.LeaseID,
-		SuggestedCache: count(r.Cache.Suggested), Cache: encodePolicy(r.Cache),
+		Cache: encodePolicy(r.Cache),
 	}
 }
 
 func decodeResult(m *sequencev1.LeaseResult) sequence.LeaseResult {
 	return sequence.LeaseResult{
 		Name: m.GetName(), Runs: each(m.GetRuns(), decodeRun), Epoch: m.GetEpoch(), Version: m.GetDefinitionVersion(),
-		LeaseID: m.GetLeaseId(), Cache: decodePolicy(m), Err: decodeError(m.GetError()),
+		LeaseID: m.GetLeaseId(), Cache: decodePolicy(m.GetCache()), Err: decodeError(m.GetError()),
 	}
 }
 
@@ -90,11 +99,9 @@ func encodePolicy(p sequence.CachePolicy) *sequencev1.CachePolicy {
 	}
 }
 
-func decodePolicy(m *sequencev1.LeaseResult) sequence.CachePolicy {
-	p := m.GetCache()
+func decodePolicy(p *sequencev1.CachePolicy) sequence.CachePolicy {
 	return sequence.CachePolicy{
-		Suggested: int64(m.GetSuggestedCache()),
-		Min:       int64(p.GetMin()), Max: int64(p.GetMax()),
+		Min: int64(p.GetMin()), Max: int64(p.GetMax()),
 		MinThreshold: int64(p.GetMinThreshold()), Buffer: p.GetBuffer().AsDuration(),
 	}
 }

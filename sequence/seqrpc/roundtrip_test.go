@@ -39,7 +39,7 @@ func TestLeaseCrossesWhole(t *testing.T) {
 		{
 			Name: "a", Runs: []sequence.Run{{First: math.MinInt64, Step: math.MaxInt64, Count: 2}, {First: 7, Step: -7, Count: 1_000_000}},
 			Epoch: math.MaxUint64, Version: 3, LeaseID: "SRV-1",
-			Cache: sequence.CachePolicy{Suggested: 50, Min: 1, Max: 500, MinThreshold: 10, Buffer: 1500 * time.Millisecond},
+			Cache: sequence.CachePolicy{Min: 1, Max: 500, MinThreshold: 10, Buffer: 1500 * time.Millisecond},
 		},
 		{Name: "b", Epoch: 2, Version: 9, Err: fullError},
 	}}}

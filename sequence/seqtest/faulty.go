@@ -10,23 +10,18 @@ import (
 )
 
 // An Op names a method of a store.
-type Op string
+type Op = sequence.Op
 
 // The methods.
 const (
-	OpCreate     Op = "create"
-	OpLoad       Op = "load"
-	OpAdvance    Op = "advance"
-	OpSwap       Op = "swap"
-	OpList       Op = "list"
-	OpGeneration Op = "generation"
-	OpBump       Op = "bump"
+	OpCreate     = sequence.OpCreate
+	OpLoad       = sequence.OpLoad
+	OpAdvance    = sequence.OpAdvance
+	OpSwap       = sequence.OpSwap
+	OpList       = sequence.OpList
+	OpGeneration = sequence.OpGeneration
+	OpBump       = sequence.OpBump
 )
-
-// Writes reports whether op changes the store.
-func (op Op) Writes() bool {
-	return op == OpCreate || op == OpAdvance || op == OpSwap || op == OpBump
-}
 
 // A Call is one call of a store's method.
 type Call struct {

@@ -217,13 +217,13 @@ func (f fixture) odd(t *testing.T) []sequence.Record {
 		Owner:  `team "A" <a@example.com> & Söhne \ 株式会社`,
 		Labels: map[string]string{"tier": "1", "empty": "", "a/b.c%": "<&>\u2028 'x'", "ключ": "значение"},
 	}
-	full.Epoch, full.Version, full.State, full.Next, full.Returns = 43, 47, sequence.StateDeleted, 53, 59
+	full.Epoch, full.Version, full.State, full.Next, full.GiveBacks = 43, 47, sequence.StateDeleted, 53, 59
 	for r, v := range map[*sequence.Record]int64{&low: math.MinInt64, &high: math.MaxInt64} {
 		d := &r.Definition
 		d.Start, d.Increment, d.Min, d.Max = v, v, v, v
 		d.BlockSize, d.MaxBlock, d.ServerCacheMax, d.ClientCacheMin, d.ClientCacheMax, d.MinThreshold, d.BufferSeconds = v, v, v, v, v, v, v
 		r.Next, r.Exhausted = v, true
-		r.Epoch, r.Version, r.Returns = math.MaxUint64, math.MaxUint32, math.MaxUint64
+		r.Epoch, r.Version, r.GiveBacks = math.MaxUint64, math.MaxUint32, math.MaxUint64
 	}
 	none := sequence.Record{Definition: sequence.Definition{Name: f.name("zero")}, Nonce: "n", State: sequence.StateOpen}
 	return []sequence.Record{full, low, high, none}

@@ -47,7 +47,7 @@ func testAdvance(t *testing.T, f fixture) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := f.record(t, c.name)
-			r.Next, r.Epoch, r.Version, r.Returns = 500, 3, 7, 5
+			r.Next, r.Epoch, r.Version, r.GiveBacks = 500, 3, 7, 5
 			r.Definition.Labels = map[string]string{"k": "v"}
 			if c.record != nil {
 				c.record(&r)
