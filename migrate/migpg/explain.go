@@ -29,22 +29,40 @@ func (s *Source) explain(ctx context.Context, q query) (planNode, error) {
 	return plans[0].Plan, nil
 }
 
-// flaw returns what makes a plan slower the larger the table is, "" if nothing
-// does.
+// flaw returns what makes the plan of a bounded range slower the larger the
+// table is, "" if nothing does.
 func (n planNode) flaw() string {
+	return n.find(func(n planNode) string {
+		if n.walks() && n.Cond == "" {
+			return "reads all of index " + n.Index
+		}
+		return n.ownDetour()
+	})
+}
+
+// detour returns what keeps a plan from following an index.
+func (n planNode) detour() string { return n.find(planNode.ownDetour) }
+
+func (n planNode) ownDetour() string {
 	switch n.Type {
 	case "Sort", "Incremental Sort":
 		return "sorts"
-	case "Seq Scan", "Bitmap Heap Scan", "Parallel Seq Scan":
+	case "Seq Scan", "Bitmap Heap Scan":
 		return "reads all of " + n.Relation
-	case "Index Scan", "Index Only Scan":
-		if n.Cond == "" {
-			return "reads all of index " + n.Index
-		}
+	}
+	return ""
+}
+
+func (n planNode) walks() bool { return n.Type == "Index Scan" || n.Type == "Index Only Scan" }
+
+// find returns the first text that f has for n or a step below it.
+func (n planNode) find(f func(planNode) string) string {
+	if text := f(n); text != "" {
+		return text
 	}
 	for _, below := range n.Plans {
-		if f := below.flaw(); f != "" {
-			return f
+		if text := below.find(f); text != "" {
+			return text
 		}
 	}
 	return ""

@@ -8,26 +8,46 @@ import (
 	"github.com/tallystick/tallystick/migrate"
 )
 
-// Preflight implements [migrate.Preflighter]. It reads keys at both ends of the
-// table and some of a sample between, and asks how pages would be read; what
-// makes the table unreadable at all is an error of [Open].
+// Preflight implements [migrate.Preflighter]. It asks how pages would be read
+// and then reads keys at both ends of the table and some of a sample between.
+// What makes the table unreadable at all is an error of [Open].
 func (s *Source) Preflight(ctx context.Context) ([]migrate.Finding, error) {
+	found := s.checkNulls()
+	for _, look := range []func(context.Context) ([]migrate.Finding, error){
+		s.checkServer, s.checkRights, s.checkOrder, s.checkUnique,
+	} {
+		more, err := look(ctx)
+		found = append(found, more...)
+		switch {
+		case sqlState(err, "42501"):
+			found = append(found, migrate.Finding{Severity: migrate.Refusal, Field: "source.dsn", Message: err.Error(), Remedy: "grant the right to this user, or use the table's owner"})
+		case err != nil:
+			return found, err
+		}
+	}
+	if slices.ContainsFunc(found, func(f migrate.Finding) bool { return f.Severity == migrate.Refusal }) {
+		return found, nil // reading might sort the whole table
+	}
+	more, err := s.checkContent(ctx)
+	return append(found, more...), err
+}
+
+// checkContent looks at what is in the table.
+func (s *Source) checkContent(ctx context.Context) ([]migrate.Finding, error) {
 	extent, err := s.Extent(ctx)
 	if err != nil {
 		return nil, err
 	}
 	found := []migrate.Finding{{Severity: migrate.Note, Field: "source.table",
 		Message: fmt.Sprintf("about %d rows of %d bytes, keys from %s to %s", extent.Rows, extent.RowBytes, extent.Min, extent.Max)}}
-	for _, look := range []func(context.Context, migrate.Extent) ([]migrate.Finding, error){
-		s.checkIndex, s.checkServer, s.checkRights, s.checkOrder, s.checkSample,
-	} {
+	for _, look := range []func(context.Context, migrate.Extent) ([]migrate.Finding, error){s.checkPages, s.checkSample} {
 		more, err := look(ctx, extent)
+		found = append(found, more...)
 		if err != nil {
 			return found, err
 		}
-		found = append(found, more...)
 	}
-	return append(found, s.checkNulls()...), nil
+	return found, nil
 }
 
 // checkNulls warns of rows that pages would pass over, and of versions that
@@ -47,8 +67,9 @@ func (s *Source) checkNulls() []migrate.Finding {
 	return found
 }
 
-// checkIndex looks at the plans of what will be run.
-func (s *Source) checkIndex(ctx context.Context, extent migrate.Extent) ([]migrate.Finding, error) {
+// checkUnique refuses a table without a unique index that walks in the order
+// of the key.
+func (s *Source) checkUnique(ctx context.Context) ([]migrate.Finding, error) {
 	unique, err := s.unique(ctx)
 	if err != nil {
 		return nil, err
@@ -57,13 +78,26 @@ func (s *Source) checkIndex(ctx context.Context, extent migrate.Extent) ([]migra
 		return []migrate.Finding{{Severity: migrate.Refusal, Field: "source.key", Message: "no unique index covers exactly these columns, or some of them: rows of the same key would be passed over",
 			Remedy: s.createIndex()}}, nil
 	}
+	plan, err := s.explain(ctx, s.query.probe(migrate.Range{}, nil, s.query.oldest, 0))
+	if flaw := plan.detour(); err == nil && flaw != "" {
+		return []migrate.Finding{s.badIndex(flaw)}, nil
+	}
+	return nil, err
+}
+
+func (s *Source) badIndex(flaw string) migrate.Finding {
+	return migrate.Finding{Severity: migrate.Refusal, Field: "source.key", Message: "a page " + flaw, Remedy: s.createIndex()}
+}
+
+// checkPages looks at the plans of what will be run.
+func (s *Source) checkPages(ctx context.Context, extent migrate.Extent) ([]migrate.Finding, error) {
 	for _, q := range s.samples(extent) {
 		plan, err := s.explain(ctx, q)
 		if err != nil {
 			return nil, err
 		}
 		if flaw := plan.flaw(); flaw != "" {
-			return []migrate.Finding{{Severity: migrate.Refusal, Field: "source.key", Message: "a page " + flaw, Remedy: s.createIndex()}}, nil
+			return []migrate.Finding{s.badIndex(flaw)}, nil
 		}
 	}
 	return nil, nil
@@ -100,7 +134,7 @@ func (s *Source) samples(extent migrate.Extent) []query {
 }
 
 // checkServer looks at what kind of server it is.
-func (s *Source) checkServer(ctx context.Context, _ migrate.Extent) ([]migrate.Finding, error) {
+func (s *Source) checkServer(ctx context.Context) ([]migrate.Finding, error) {
 	var standby, children bool
 	err := s.pool.QueryRow(ctx, `select pg_is_in_recovery(),
 		exists (select from pg_inherits where inhparent = $1) and $2 <> 'p'`, s.schema.oid, s.schema.kind).Scan(&standby, &children)
@@ -116,7 +150,7 @@ func (s *Source) checkServer(ctx context.Context, _ migrate.Extent) ([]migrate.F
 }
 
 // checkRights looks at what this user may do.
-func (s *Source) checkRights(ctx context.Context, _ migrate.Extent) ([]migrate.Finding, error) {
+func (s *Source) checkRights(ctx context.Context) ([]migrate.Finding, error) {
 	var hidden, locks bool
 	var outbox *bool
 	err := s.pool.QueryRow(ctx, `select row_security_active($1::oid), has_any_column_privilege($1::oid, 'UPDATE'),
@@ -142,7 +176,7 @@ func (s *Source) checkRights(ctx context.Context, _ migrate.Extent) ([]migrate.F
 
 // checkOrder refuses a collation in which ULIDs or UUIDs are not in the order
 // of their time.
-func (s *Source) checkOrder(ctx context.Context, _ migrate.Extent) ([]migrate.Finding, error) {
+func (s *Source) checkOrder(ctx context.Context) ([]migrate.Finding, error) {
 	c := s.schema.keyColumns()[0]
 	if !slices.Contains(axes[migrate.ByULID], c.typ) {
 		return nil, nil
