@@ -28,6 +28,12 @@ func observed(t *testing.T, do func() error) (*connect.Client[emptypb.Empty, emp
 		Metrics: metrics, Logger: slog.New(slog.NewTextHandler(log, nil)),
 		Caller:  func(context.Context) string { return "somebody" },
 		Changes: func(p string) bool { return p == procedure },
+		Parts: func(_, answer any) []observe.Change {
+			if answer == nil {
+				return []observe.Change{{Name: "a"}}
+			}
+			return []observe.Change{{Name: "a"}, {Name: "b", Code: "already_exists"}}
+		},
 	})
 	mux := http.NewServeMux()
 	mux.Handle(procedure, connect.NewUnaryHandlerSimple(procedure,
@@ -54,6 +60,19 @@ tallystick_rpc_calls_total{code="ok",method="Do"} 2
 	}
 	if problems, err := testutil.GatherAndLint(metrics); err != nil || len(problems) > 0 {
 		t.Error(problems, err)
+	}
+	want = `
+# HELP tallystick_rpc_changes_total Things that calls created, changed or deleted, by method and status.
+# TYPE tallystick_rpc_changes_total counter
+tallystick_rpc_changes_total{code="already_exists",method="Do"} 2
+tallystick_rpc_changes_total{code="not_found",method="Do"} 1
+tallystick_rpc_changes_total{code="ok",method="Do"} 2
+`
+	if err := testutil.GatherAndCompare(metrics, strings.NewReader(want), "tallystick_rpc_changes_total"); err != nil {
+		t.Error(err)
+	}
+	if got := log.String(); strings.Count(got, `done=1 names=[a] refused=1 refusals="[b: already_exists]"`) != 2 || strings.Count(got, `done=0 names=[] refused=1 refusals="[a: not_found]"`) != 1 {
+		t.Error(got)
 	}
 	if got := log.String(); strings.Count(got, "msg=change method=Do code=ok token=somebody") != 2 || strings.Count(got, "code=not_found") != 1 {
 		t.Error(got)
