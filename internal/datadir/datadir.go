@@ -34,7 +34,7 @@ func Open(path string) (*Dir, error) {
 	case err != nil:
 		return nil, fmt.Errorf("data folder %s: %w", path, err)
 	case !held:
-		return nil, fmt.Errorf("data folder %s: %w%s: stop it or choose another folder with --data", path, ErrInUse, d.holder())
+		return nil, fmt.Errorf("data folder %s: %w%s", path, ErrInUse, d.holder())
 	}
 	// Who holds it is a hint for people; the lock does not depend on it.
 	_ = os.WriteFile(d.lock.Path(), fmt.Appendln(nil, os.Getpid()), 0o600)

@@ -7,6 +7,7 @@ package settings
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -34,7 +35,7 @@ func EnvName(flag string) string {
 // is an error naming its line; variables that no flag knows are not, because
 // other commands know them.
 func Apply(flags *pflag.FlagSet, keys []string, path string, environ []string) error {
-	file, err := loadFile(path, keys)
+	file, lines, err := loadFile(path, keys)
 	if err != nil {
 		return err
 	}
@@ -46,7 +47,7 @@ func Apply(flags *pflag.FlagSet, keys []string, path string, environ []string) e
 		case variables.Exists(f.Name):
 			wrong = set(flags, f, variables, EnvName(f.Name))
 		case file.Exists(f.Name):
-			wrong = set(flags, f, file, path+": "+f.Name)
+			wrong = set(flags, f, file, fmt.Sprintf("%s line %d: %s", path, lines[f.Name], f.Name))
 		}
 	})
 	return wrong
@@ -62,21 +63,24 @@ func set(flags *pflag.FlagSet, f *pflag.Flag, values *koanf.Koanf, source string
 		}
 	}
 	if err := flags.Set(f.Name, text); err != nil {
-		// The flag's own words, without naming the flag.
-		return fmt.Errorf("%s: %s", source, strings.TrimPrefix(unwrapAll(err).Error(), "time: "))
+		return &ValueError{Source: source, Value: text, Flag: f, Err: cmp.Or(errors.Unwrap(err), err)}
 	}
 	return nil
 }
 
-func unwrapAll(err error) error {
-	for {
-		inner := errors.Unwrap(err)
-		if inner == nil {
-			return err
-		}
-		err = inner
-	}
+// A ValueError is a value that its flag does not take.
+type ValueError struct {
+	Source string // the variable, or the file with line and key
+	Value  string
+	Flag   *pflag.Flag
+	Err    error // the flag's own, which does not name it
 }
+
+// Error returns source, value and cause in one line.
+func (e *ValueError) Error() string { return fmt.Sprintf("%s %q: %v", e.Source, e.Value, e.Err) }
+
+// Unwrap returns the cause.
+func (e *ValueError) Unwrap() error { return e.Err }
 
 func loadEnv(flags *pflag.FlagSet, environ []string) *koanf.Koanf {
 	k := koanf.New("/")
@@ -91,50 +95,55 @@ func loadEnv(flags *pflag.FlagSet, environ []string) *koanf.Koanf {
 	return k
 }
 
-func loadFile(path string, keys []string) (*koanf.Koanf, error) {
+// loadFile returns the settings of a file and the lines they are on.
+func loadFile(path string, keys []string) (*koanf.Koanf, map[string]int, error) {
 	k := koanf.New("/")
 	if path == "" {
-		return k, nil
+		return k, nil, nil
 	}
 	b, err := os.ReadFile(path)
 	if err != nil {
-		return nil, fmt.Errorf("configuration file: %w", err)
+		return nil, nil, fmt.Errorf("configuration file: %w", err)
 	}
-	if err := checkKeys(b, keys); err != nil {
-		return nil, fmt.Errorf("configuration file %s: %w", path, err)
+	lines, err := checkKeys(b, keys)
+	if err != nil {
+		return nil, nil, fmt.Errorf("configuration file %s: %w", path, err)
 	}
 	if err := k.Load(rawbytes.Provider(b), yamlparser.Parser()); err != nil {
-		return nil, fmt.Errorf("configuration file %s: %w", path, err)
+		return nil, nil, fmt.Errorf("configuration file %s: %w", path, err)
 	}
-	return k, nil
+	return k, lines, nil
 }
 
-// checkKeys looks for keys nobody knows, with the lines they are on.
-func checkKeys(b []byte, keys []string) error {
+// checkKeys returns the lines of the keys, and fails with the line of one that
+// nobody knows.
+func checkKeys(b []byte, keys []string) (map[string]int, error) {
 	if len(bytes.TrimSpace(b)) == 0 {
-		return nil
+		return nil, nil
 	}
 	var doc yaml.Node
 	if err := yaml.Unmarshal(b, &doc); err != nil {
-		return oneLine(err)
+		return nil, oneLine(err)
 	}
 	if len(doc.Content) == 0 {
-		return nil // comments only
+		return nil, nil // comments only
 	}
 	root := doc.Content[0]
 	if root.Kind != yaml.MappingNode {
-		return fmt.Errorf("line %d: write settings as NAME: VALUE", root.Line)
+		return nil, fmt.Errorf("line %d: write settings as NAME: VALUE", root.Line)
 	}
+	lines := make(map[string]int)
 	for i := 0; i < len(root.Content); i += 2 {
 		key, value := root.Content[i], root.Content[i+1]
 		switch {
 		case !slices.Contains(keys, key.Value):
-			return fmt.Errorf("line %d: unknown setting %q; known are %s", key.Line, key.Value, strings.Join(keys, ", "))
+			return nil, fmt.Errorf("line %d: unknown setting %q; known are %s", key.Line, key.Value, strings.Join(keys, ", "))
 		case value.Kind == yaml.MappingNode:
-			return fmt.Errorf("line %d: %s takes a value, not settings of its own", value.Line, key.Value)
+			return nil, fmt.Errorf("line %d: %s takes a value, not settings of its own", key.Line, key.Value)
 		}
+		lines[key.Value] = key.Line
 	}
-	return nil
+	return lines, nil
 }
 
 func oneLine(err error) error {

@@ -73,10 +73,10 @@ func TestMistakesAreNamed(t *testing.T) {
 		says          []string
 	}{
 		{"unknown key", "listen: a\n\nlisen: b\n", nil, []string{"line 3", `"lisen"`, "known are listen"}},
-		{"nested", "listen:\n  host: a\n", nil, []string{"line 2", "listen takes a value"}},
+		{"nested", "listen:\n  host: a\n", nil, []string{"line 1", "listen takes a value"}},
 		{"no settings", "- a\n", nil, []string{"line 1", "NAME: VALUE"}},
 		{"no YAML", "a: b: c", nil, []string{"mapping values are not allowed"}},
-		{"bad value in the file", "max-in-flight: many\n", nil, []string{"max-in-flight", "invalid syntax"}},
+		{"bad value in the file", "# so\nmax-in-flight: many\n", nil, []string{"line 2: max-in-flight", `"many"`, "invalid syntax"}},
 		{"bad value in the environment", "", []string{"TALLYSTICK_DRAIN_TIMEOUT=soon"}, []string{"TALLYSTICK_DRAIN_TIMEOUT", `"soon"`}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
