@@ -103,7 +103,7 @@ func invalid(field, remedy, format string, args ...any) *Error {
 // notFound returns the CodeNotFound error for name.
 func notFound(name string) *Error {
 	return &Error{Code: CodeNotFound, Field: "name", Message: fmt.Sprintf("sequence %q does not exist", name),
-		Remedy: "create it with `tallystick seq create`"}
+		Remedy: "`tallystick seq list` shows which there are, `tallystick seq create` makes one"}
 }
 
 // exhausted returns the CodeExhausted error for name.

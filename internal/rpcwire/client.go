@@ -54,6 +54,17 @@ func ParseURL(raw string) (string, error) {
 	return strings.TrimRight(raw, "/"), nil
 }
 
+// Readable reports whether what is sent to a URL can be read on the network: it
+// is in clear text and leaves this machine.
+func Readable(base string) bool {
+	u, err := url.Parse(base)
+	if err != nil || u.Scheme != "http" {
+		return false
+	}
+	ip := net.ParseIP(u.Hostname())
+	return u.Hostname() != "localhost" && (ip == nil || !ip.IsLoopback())
+}
+
 // NewTransport returns a transport that speaks HTTP/2, over TLS or in clear text,
 // and trusts the authorities in caFile (PEM), the system's with "".
 func NewTransport(caFile string) (*http.Transport, error) {

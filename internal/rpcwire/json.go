@@ -44,12 +44,25 @@ func (c codec) Unmarshal(data []byte, message any) error {
 	}
 	name := m.ProtoReflect().Descriptor().Name()
 	if len(bytes.TrimSpace(data)) == 0 {
-		return fmt.Errorf("the body is empty; send a JSON object with the fields of %s, {} for none", name)
+		return fmt.Errorf("the body is empty (send a %s in JSON, {} for none; its fields: %s)", name, fields(m))
 	}
 	if err := UnmarshalJSON(data, m); err != nil {
-		return fmt.Errorf("the body is no %s in JSON: %w", name, err)
+		return fmt.Errorf("the body is no %s in JSON: %w (its fields: %s)", name, err, fields(m))
 	}
 	return nil
+}
+
+// fields returns the names of m's fields.
+func fields(m proto.Message) string {
+	var names []string
+	all := m.ProtoReflect().Descriptor().Fields()
+	for i := range all.Len() {
+		names = append(names, all.Get(i).TextName())
+	}
+	if len(names) == 0 {
+		return "none"
+	}
+	return strings.Join(names, ", ")
 }
 
 // MarshalJSON returns m as the wire has it in JSON, compact and the

@@ -10,6 +10,7 @@ import (
 	"connectrpc.com/connect"
 
 	"github.com/tallystick/tallystick/internal/rpcwire"
+	"github.com/tallystick/tallystick/sequence"
 	"github.com/tallystick/tallystick/sequence/seqrpc/sequencev1"
 )
 
@@ -22,6 +23,10 @@ type Options struct {
 	CAFile       string                // PEM file of the authorities to trust; "": the system's
 	Timeout      time.Duration         // of a call whose context has no deadline; 0: 5 s
 	Interceptors []connect.Interceptor // around every call, for tracing say
+
+	// InsecureNoTLS lets the token leave this machine in clear text, where
+	// the whole network can read it.
+	InsecureNoTLS bool
 }
 
 // Dial returns a client of the servers at the given URLs, separated by commas:
@@ -29,6 +34,9 @@ type Options struct {
 // connects to none of them yet; a server that is away shows in the first call.
 // Servers that share a store are interchangeable: the client begins with one
 // at random and stays with it until it fails.
+//
+// A token is not sent in clear text to another machine unless the options say
+// so: that fails with [sequence.ErrInvalid].
 func Dial(urls string, opts Options) (*Client, error) {
 	transport, err := rpcwire.NewTransport(opts.CAFile)
 	if err != nil {
@@ -46,6 +54,11 @@ func Dial(urls string, opts Options) (*Client, error) {
 		base, err := rpcwire.ParseURL(strings.TrimSpace(raw))
 		if err != nil {
 			return nil, fmt.Errorf("seqrpc: %w", err)
+		}
+		if opts.Token != "" && !opts.InsecureNoTLS && rpcwire.Readable(base) {
+			return nil, &sequence.Error{Code: sequence.CodeInvalid, Field: "server",
+				Message: fmt.Sprintf("the token would go to %s in clear text", base),
+				Remedy:  "use https://, or --insecure-no-tls (Options.InsecureNoTLS) to send it all the same"}
 		}
 		c.targets = append(c.targets, &target{
 			url: base,

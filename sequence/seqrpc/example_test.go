@@ -45,7 +45,7 @@ func Example() {
 	// 1001 <nil>
 	// 1002 <nil>
 	// 1003 <nil>
-	// sequence: sequence "unknown_seq" does not exist (create it with `tallystick seq create`)
+	// sequence: sequence "unknown_seq" does not exist (`tallystick seq list` shows which there are, `tallystick seq create` makes one)
 }
 
 func BenchmarkLease(b *testing.B) {

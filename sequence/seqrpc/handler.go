@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"mime"
 	"net/http"
+	"strings"
 
 	"connectrpc.com/connect"
 
@@ -31,7 +33,7 @@ func Handler(svc Service, opts ...connect.HandlerOption) (path string, handler h
 		}),
 	), opts...)
 	path, handler = sequencev1.NewSequenceServiceHandler(server{svc}, opts...)
-	return path, limitBody(handler)
+	return path, plainly(limitBody(handler))
 }
 
 // LeaseOnly reports whether the procedure (the path of a request) is one that
@@ -67,6 +69,33 @@ func limitBody(next http.Handler) http.Handler {
 		r.Body = limitedBody{http.MaxBytesReader(w, r.Body, limit)}
 		next.ServeHTTP(w, r)
 	})
+}
+
+// plainly tells people with curl in one line what is wrong with a request that
+// speaks none of the protocols; connect answers those with an empty body.
+func plainly(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		reads := r.URL.Path == sequencev1.SequenceServiceGetProcedure || r.URL.Path == sequencev1.SequenceServiceListProcedure
+		switch {
+		case r.Method == http.MethodGet && reads && r.URL.Query().Has("message"): // connect's own form of a GET
+			next.ServeHTTP(w, r)
+		case r.Method != http.MethodPost:
+			w.Header().Set("Allow", http.MethodPost)
+			http.Error(w, r.Method+" is not served here (use POST, with a JSON object as the body)", http.StatusMethodNotAllowed)
+		case !spoken(r.Header.Get("Content-Type")):
+			w.Header().Set("Accept-Post", "application/json")
+			http.Error(w, `the body's type is not known (add the header "Content-Type: application/json")`, http.StatusUnsupportedMediaType)
+		default:
+			next.ServeHTTP(w, r)
+		}
+	})
+}
+
+// spoken reports whether a protocol of connect's has this content type.
+func spoken(contentType string) bool {
+	media, _, err := mime.ParseMediaType(contentType)
+	return err == nil && (media == "application/json" || media == "application/proto" ||
+		strings.HasPrefix(media, "application/connect+") || strings.HasPrefix(media, "application/grpc"))
 }
 
 type limitedBody struct{ io.ReadCloser }

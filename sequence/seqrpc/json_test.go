@@ -180,34 +180,3 @@ func leaseMessage(t *testing.T, body string) *sequencev1.LeaseRequest {
 	}
 	return m
 }
-
-// TestPeopleWithCurlAreTold: what speaks none of the protocols gets one line.
-func TestPeopleWithCurlAreTold(t *testing.T) {
-	url := serve(t, quiet{}).URL
-	for _, tc := range []struct {
-		name, method, contentType string
-		status                    int
-		says                      string
-	}{
-		{"no type", http.MethodPost, "", 415, `add the header "Content-Type: application/json"`},
-		{"curl's own type", http.MethodPost, "application/x-www-form-urlencoded", 415, `add the header "Content-Type: application/json"`},
-		{"a GET", http.MethodGet, "", 405, "use POST"},
-	} {
-		req, err := http.NewRequestWithContext(t.Context(), tc.method, url+"/tallystick.sequence.v1.SequenceService/Lease", strings.NewReader("{}"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if tc.contentType != "" {
-			req.Header.Set("Content-Type", tc.contentType)
-		}
-		res, err := http.DefaultClient.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		body, _ := io.ReadAll(res.Body)
-		res.Body.Close()
-		if res.StatusCode != tc.status || !strings.Contains(string(body), tc.says) || strings.Count(string(body), "\n") != 1 {
-			t.Errorf("%s: %s %q", tc.name, res.Status, body)
-		}
-	}
-}

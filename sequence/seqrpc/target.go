@@ -2,10 +2,14 @@ package seqrpc
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
 	"net/http/httptrace"
 	"net/url"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -146,12 +150,40 @@ func (t *target) silence(ctx context.Context, failure *connect.Error, sent bool,
 	switch {
 	case !sent:
 		return &sequence.Error{Code: sequence.CodeUnavailable, Message: "cannot reach " + t.url, Err: cause,
-			Remedy: "check that the server runs and the URL is right"}
+			Remedy: t.connecting(cause)}
 	case e == repeatable:
-		return &sequence.Error{Code: sequence.CodeUnavailable, Message: "no answer from " + t.url, Err: cause, Remedy: "try again"}
+		return &sequence.Error{Code: sequence.CodeUnavailable, Message: "no answer from " + t.url, Err: cause, Remedy: t.again(cause, "try again")}
 	}
 	return &sequence.Error{Code: sequence.CodeUnknown, Message: "no answer from " + t.url, Err: cause,
-		Remedy: "it may have happened: look before trying again"}
+		Remedy: t.again(cause, "it may have happened: look before trying again")}
+}
+
+// connecting returns what to do about a server that no connection could be made
+// to for the reason cause.
+func (t *target) connecting(cause error) string {
+	_, rest, _ := strings.Cut(t.url, "://")
+	_, noTLS := errors.AsType[tls.RecordHeaderError](cause)
+	_, stranger := errors.AsType[x509.UnknownAuthorityError](cause)
+	_, misnamed := errors.AsType[x509.HostnameError](cause)
+	switch {
+	case noTLS, strings.Contains(cause.Error(), "server gave HTTP response to HTTPS client"):
+		return "the server does not speak TLS: write http://" + rest
+	case stranger:
+		return "name the file with the authority's certificate: --tls-ca or TALLYSTICK_TLS_CA, Options.CAFile"
+	case misnamed:
+		return "use a name or address that is in the certificate"
+	}
+	return "check that the server runs and the URL is right"
+}
+
+// again returns otherwise, or, if the answer may be one of TLS, what to do then:
+// it ends a connection in clear text with an alert, which is shorter than a
+// frame of HTTP/2.
+func (t *target) again(cause error, otherwise string) string {
+	if rest, ok := strings.CutPrefix(t.url, "http://"); ok && errors.Is(cause, io.ErrUnexpectedEOF) {
+		return "if the server speaks TLS, write https://" + rest + "; otherwise " + otherwise
+	}
+	return otherwise
 }
 
 // plainCause returns why a call got no answer, without the layers that say
