@@ -1,6 +1,13 @@
 package migbolt
 
-import bolt "go.etcd.io/bbolt"
+import (
+	bolt "go.etcd.io/bbolt"
+
+	"github.com/tallystick/tallystick/migrate"
+)
+
+// OpenUnsynced is Open without fsync, for tests that open many files.
+func OpenUnsynced(path string, axis migrate.Axis) (*State, error) { return open(path, axis, true) }
 
 // Contents returns everything in the file.
 func (s *State) Contents() map[string]string {

@@ -29,8 +29,10 @@ type State struct {
 // Open opens the file at path, and makes it if there is none. It fails with
 // one line if another process has it or it is no such file. Slots are named by
 // axis.
-func Open(path string, axis migrate.Axis) (*State, error) {
-	db, err := bolt.Open(path, 0o600, &bolt.Options{Timeout: lockWait, NoStatistics: true, FreelistType: bolt.FreelistMapType})
+func Open(path string, axis migrate.Axis) (*State, error) { return open(path, axis, false) }
+
+func open(path string, axis migrate.Axis, unsafe bool) (*State, error) {
+	db, err := bolt.Open(path, 0o600, &bolt.Options{Timeout: lockWait, NoSync: unsafe, NoStatistics: true, FreelistType: bolt.FreelistMapType})
 	if err != nil {
 		return nil, opening(path, err)
 	}

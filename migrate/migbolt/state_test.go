@@ -32,7 +32,11 @@ func open(t testing.TB, path string) *migbolt.State {
 
 func TestState(t *testing.T) {
 	migtest.TestState(t, func(t testing.TB) migtest.StateFixture {
-		s := open(t, file(t))
+		s, err := migbolt.OpenUnsynced(file(t), migtest.StateAxis)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { s.Close() })
 		replace := func(t testing.TB, contents map[string]string) {
 			if err := s.Replace(contents); err != nil {
 				t.Fatal(err)

@@ -128,22 +128,55 @@ func testPartsFirst(t *testing.T, s *stateTest) {
 
 func testExpiry(t *testing.T, s *stateTest) {
 	s.start(t, 1)
+	sent := time.Now()
 	c := s.claim(t, briefly)
-	s.none(t)
-	same(t, "live", len(s.view(t).Live), 1)
-	await(t, "the claim to expire", func() bool { return len(s.view(t).Live) == 0 })
-	is(t, s.Renew(t.Context(), c), migrate.ErrNotHeld)
-	same(t, "slot", s.claim(t).Slot, c.Slot)
-
-	s = &stateTest{fixture: s.open(t)}
-	s.start(t, 1)
-	c = s.claim(t, briefly)
-	begin := time.Now()
-	await(t, "some renewals", func() bool {
-		ok(t, s.Renew(t.Context(), c))
-		s.none(t)
-		return time.Since(begin) > 3*c.TTL
+	var d migrate.Claim
+	await(t, "the claim to expire", func() (ok bool) {
+		d, ok = s.try(t)
+		return ok
 	})
+	if held := time.Since(sent); held < c.TTL {
+		t.Fatalf("a claim of %v was over after %v", c.TTL, held)
+	}
+	same(t, "slot", d.Slot, c.Slot)
+	is(t, s.Renew(t.Context(), c), migrate.ErrNotHeld)
+	same(t, "live", s.view(t).Live, []migrate.Held{{Pass: d.Pass, Slot: d.Slot, Worker: "pod 1/2", Epoch: d.Epoch}})
+	t.Run("unless it is renewed", func(t *testing.T) {
+		await(t, "a machine fast enough", func() bool {
+			s := &stateTest{fixture: s.open(t)}
+			s.start(t, 1)
+			return s.renewed(t, s.claim(t, func(r *migrate.ClaimRequest) { r.TTL = 300 * time.Millisecond }))
+		})
+	})
+}
+
+// try claims, and reports whether there was a slot.
+func (s *stateTest) try(t *testing.T) (migrate.Claim, bool) {
+	t.Helper()
+	c, err := s.Claim(t.Context(), request())
+	if !errors.Is(err, migrate.ErrNoSlot) {
+		ok(t, err)
+	}
+	return c, err == nil
+}
+
+// renewed renews c for longer than its time to live. It returns false when the
+// machine stood still for so long that the claim expired.
+func (s *stateTest) renewed(t *testing.T, c migrate.Claim) bool {
+	begin := time.Now()
+	last := begin
+	for last.Sub(begin) < 3*c.TTL {
+		sent := time.Now()
+		err := s.Renew(t.Context(), c)
+		_, taken := s.try(t)
+		if now := time.Now(); now.Sub(last) >= c.TTL {
+			return false
+		}
+		ok(t, err)
+		same(t, "claimed by another", taken, false)
+		last = sent
+	}
+	return true
 }
 
 // stale returns calls of a claim's owner.

@@ -146,7 +146,10 @@ func testWant(t *testing.T, s *stateTest) {
 	s.claim(t)
 	c = s.claim(t)
 	same(t, "wanted after a split", wanted(), false)
-	ok(t, s.Want(ctx, 50*time.Millisecond))
-	same(t, "wanted again", wanted(), true)
+	sent := time.Now()
+	ok(t, s.Want(ctx, 100*time.Millisecond))
 	await(t, "the wish to expire", func() bool { return !wanted() })
+	if heard := time.Since(sent); heard < 100*time.Millisecond {
+		t.Errorf("a wish of 100ms was over after %v", heard)
+	}
 }
