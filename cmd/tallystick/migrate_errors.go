@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"strings"
 
 	"github.com/tallystick/tallystick/migrate"
 	"github.com/tallystick/tallystick/sequence"
@@ -27,3 +28,6 @@ func describeMigration(err error) (failure, bool) {
 	}
 	return f, ok
 }
+
+// plain returns what err says, without the domain's name before it.
+func plain(err error) string { return strings.TrimPrefix(err.Error(), "migrate: ") }

@@ -19,6 +19,7 @@ import (
 // runFlags are the flags of a pod.
 type runFlags struct {
 	start    bool
+	try      tryFlags
 	interval time.Duration
 	serve    serveOptions // for --listen
 }
@@ -37,6 +38,9 @@ On a terminal it shows how far the migration has come; elsewhere it prints that
 as one line of JSON every --interval. SIGTERM and SIGINT stop only this pod, with
 exit code 0: what it holds is saved and free at once. ` + "`tallystick migrate stop`" + `
 stops all.
+
+--only and --max-rows try a part: those rows are copied, or refused with their
+reasons, and nothing is recorded, so that the run itself copies them again.
 
 With --listen it serves /metrics, /livez, /readyz and the service
 tallystick.migrate.v1.MigrationService there. Beyond the loopback interface tokens
@@ -58,6 +62,8 @@ and TLS are both required, as by serve.`,
 func (f *runFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.BoolVar(&f.start, "start", false, "look at everything first, as by plan, and start the migration")
+	flags.StringVar(&f.try.only, "only", "", "try: copy only this `slot`, record nothing and end")
+	flags.Int64Var(&f.try.maxRows, "max-rows", 0, "try: copy only so `many` rows, record nothing and end")
 	flags.DurationVar(&f.interval, "interval", 10*time.Second, "`time` between lines of JSON where there is no terminal")
 	flags.StringVar(&f.serve.listen, "listen", "", "`address` to serve metrics and the service on")
 	flags.StringVar(&f.serve.store.data, "data", "./data", "`folder` with the token file")
@@ -70,6 +76,9 @@ func (f *runFlags) check() error {
 	if f.interval < 100*time.Millisecond {
 		return &usageError{err: fmt.Errorf("--interval %s is out of range", f.interval), field: "interval", remedy: "use 100ms or more"}
 	}
+	if err := f.try.check(f.start); err != nil {
+		return err
+	}
 	if f.serve.listen == "" {
 		return nil
 	}
@@ -80,10 +89,10 @@ func (f *runFlags) check() error {
 // failure.
 func (c *cli) run(ctx context.Context, p *planFile, f *runFlags) error {
 	err := c.runPod(ctx, p, f)
-	if ctx.Err() != nil && !isUsage(err) {
+	if ctx.Err() != nil && !f.try.asked() && !isUsage(err) {
 		return nil
 	}
-	return err
+	return interrupted(ctx, err)
 }
 
 func (c *cli) runPod(ctx context.Context, p *planFile, f *runFlags) (err error) {
@@ -97,6 +106,9 @@ func (c *cli) runPod(ctx context.Context, p *planFile, f *runFlags) (err error) 
 		return err
 	}
 	defer func() { err = closed(err, j) }()
+	if f.try.asked() {
+		return c.try(ctx, j, f.try)
+	}
 	stopServing, err := c.serveMigration(ctx, f, j, log)
 	if err != nil {
 		return err

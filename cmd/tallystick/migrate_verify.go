@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -68,14 +67,12 @@ func (f verifyFlags) options(plan migrate.Plan) (migrate.VerifyOptions, error) {
 	default:
 		return o, &usageError{err: fmt.Errorf("--mode %q is not known", f.mode), field: "mode", remedy: "use counts, samples or full"}
 	}
-	if f.only != "" {
-		slot, err := plan.Axis().ParseName(f.only)
-		if err != nil {
-			return o, &usageError{err: fmt.Errorf("--only %s", strings.TrimPrefix(err.Error(), "migrate: ")), field: "only", remedy: "`tallystick migrate report` lists the slots"}
-		}
-		o.Only = &slot
+	if f.only == "" {
+		return o, nil
 	}
-	return o, nil
+	var err error
+	o.Only, err = slotNamed(plan, f.only)
+	return o, err
 }
 
 func (c *cli) verify(cmd *cobra.Command, plan migrate.Plan, o migrate.VerifyOptions) (err error) {

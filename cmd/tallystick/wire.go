@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"net/http"
 
@@ -11,9 +10,11 @@ import (
 
 	"github.com/tallystick/tallystick/internal/datadir"
 	"github.com/tallystick/tallystick/migrate"
+	"github.com/tallystick/tallystick/migrate/migbolt"
 	"github.com/tallystick/tallystick/migrate/migdynamo"
 	"github.com/tallystick/tallystick/migrate/migpg"
 	"github.com/tallystick/tallystick/migrate/migprom"
+	"github.com/tallystick/tallystick/migrate/migredis"
 	"github.com/tallystick/tallystick/migrate/migrrpc"
 	"github.com/tallystick/tallystick/migrate/migtest"
 	"github.com/tallystick/tallystick/sequence"
@@ -130,8 +131,19 @@ func openMigrationSink(ctx context.Context, plan migrate.Plan) (migrate.Sink, er
 }
 
 // openMigrationState opens the state of a plan.
-func openMigrationState(_ context.Context, plan migrate.Plan) (migrate.State, error) {
-	return nil, fmt.Errorf("state.kind %q is not built in yet", plan.State.Kind)
+func openMigrationState(ctx context.Context, plan migrate.Plan) (migrate.State, error) {
+	if plan.State.Kind == "file" {
+		s, err := migbolt.Open(plan.State.Path, plan.Axis())
+		if err != nil {
+			return nil, err
+		}
+		return s, nil
+	}
+	s, err := migredis.Open(ctx, plan, plan.Axis())
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
 }
 
 // A migration looks at and steers a migration.
