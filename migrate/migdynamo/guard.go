@@ -2,8 +2,6 @@ package migdynamo
 
 import (
 	"fmt"
-	"slices"
-	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
@@ -15,40 +13,49 @@ type guard struct {
 	condition string
 	names     map[string]string
 	version   bool     // it compares :v with the version
-	same      []string // attributes that it compares with :s0, :s1, …
+	compared  []string // attributes that it compares with :s0, :s1, …
 }
 
 // guards are the conditions for the key of one table.
+//
+// Where the table's key does not determine that of the source, an item is only
+// replaced by a newer version of the very row, so that two rows never take
+// turns in one item. A tombstone, which has no attributes to compare, is
+// replaced.
 type guards struct {
-	absent, older, same guard
+	determined        bool // the table's key determines the source's, unless a mapping changes its columns
+	absent            guard
+	older, same       guard // where it does
+	olderRow, sameRow guard // where it does not
 }
 
-// newGuards returns the conditions. Where the table's key does not determine
-// that of the source, an item is only replaced by a newer version of the very
-// row, so that two rows never take turns in one item. A tombstone, which has
-// no attributes to compare, is replaced.
 func newGuards(s schema, keyColumns []string) guards {
-	names := map[string]string{"#p": s.attrs[0].name}
-	absent := guard{condition: "attribute_not_exists(#p)", names: names}
-	older := guard{version: true, names: map[string]string{"#p": s.attrs[0].name, "#v": AttrVersion}}
-	clause := ""
-	if !slices.ContainsFunc(keyColumns, func(c string) bool { return !s.has(c) }) {
-		keyColumns = nil // the table's key determines it
-	} else {
-		older.same = append([]string{AttrKey}, outside(s, keyColumns)...)
+	rest := outside(s, keyColumns)
+	partition := s.attrs[0].name
+	compared := append([]string{AttrKey}, rest...)
+	return guards{
+		determined: len(rest) == 0,
+		absent:     guard{condition: "attribute_not_exists(#p)", names: map[string]string{"#p": partition}},
+		older:      newGuard(partition, false, nil), same: newGuard(partition, true, nil),
+		olderRow: newGuard(partition, false, compared), sameRow: newGuard(partition, true, compared),
 	}
-	for n, attr := range older.same {
-		older.names[fmt.Sprintf("#s%d", n)] = attr
+}
+
+// newGuard returns the condition that an item is absent or older, or with
+// equal of the same version and no tombstone.
+func newGuard(partition string, equal bool, compared []string) guard {
+	g := guard{version: true, compared: compared, names: map[string]string{"#p": partition, "#v": AttrVersion}}
+	clause := ""
+	for n, attr := range compared {
+		g.names[fmt.Sprintf("#s%d", n)] = attr
 		clause += fmt.Sprintf(" AND (attribute_not_exists(#s%d) OR #s%d = :s%d)", n, n, n)
 	}
-	older.condition = "attribute_not_exists(#p) OR (#v < :v" + clause + ")"
-	same := older
-	same.names = map[string]string{"#d": AttrDeleted}
-	for k, v := range older.names {
-		same.names[k] = v
+	g.condition = "attribute_not_exists(#p) OR (#v < :v" + clause + ")"
+	if equal {
+		g.names["#d"] = AttrDeleted
+		g.condition += " OR (#v = :v AND attribute_not_exists(#d)" + clause + ")"
 	}
-	same.condition = strings.TrimSuffix(older.condition, ")") + ") OR (#v = :v AND attribute_not_exists(#d)" + clause + ")"
-	return guards{absent: absent, older: older, same: same}
+	return g
 }
 
 // outside returns the columns that are not part of the table's key.
@@ -62,23 +69,22 @@ func outside(s schema, columns []string) []string {
 	return rest
 }
 
-// write returns the condition of a write in a mode.
-func (g guards) write(m migrate.Mode) guard {
-	switch m {
-	case migrate.Guarded:
-		return g.older
-	case migrate.Absent:
+// of returns the condition of a write, or a replacement, of e in a mode.
+func (g guards) of(e entry, m migrate.Mode, replace bool) guard {
+	_, noted := e.item[AttrKey]
+	switch compare := noted || !g.determined; {
+	case m == migrate.Overwrite:
+		return guard{}
+	case m == migrate.Absent:
 		return g.absent
-	}
-	return guard{}
-}
-
-// replace returns the condition of a replacement in a mode.
-func (g guards) replace(m migrate.Mode) guard {
-	if m == migrate.Guarded {
+	case replace && compare:
+		return g.sameRow
+	case replace:
 		return g.same
+	case compare:
+		return g.olderRow
 	}
-	return g.write(m)
+	return g.older
 }
 
 // values returns what the condition compares an item with, nil for nothing.
@@ -87,7 +93,7 @@ func (g guard) values(e entry) item {
 		return nil
 	}
 	values := item{":v": integer(e.version)}
-	for n, attr := range g.same {
+	for n, attr := range g.compared {
 		v := e.item[attr]
 		if v == nil { // equal to nothing: an item with that attribute is another row's
 			v = &types.AttributeValueMemberNULL{Value: true}

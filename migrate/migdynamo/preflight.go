@@ -17,7 +17,7 @@ func (s *Sink) Preflight(ctx context.Context) ([]migrate.Finding, error) {
 		return nil, fmt.Errorf("migdynamo: look at table %q: %w", s.table, err)
 	}
 	found := s.findings(t)
-	if s.guards.older.same != nil {
+	if !s.guards.determined {
 		found = append(found, migrate.Finding{Severity: migrate.Note, Field: "sink.key",
 			Message: "the table's key does not determine the source's: rows of the source that share an item are refused, but for the first",
 			Remedy:  "make the source's key part of the table's, if there are any"})

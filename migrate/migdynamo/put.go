@@ -13,15 +13,16 @@ import (
 
 const raceTries = 10 // of a put whose item changes whenever it is looked at
 
-// put writes one row where g holds, and tells what became of it.
-func (s *Sink) put(ctx context.Context, r migrate.Row, g guard) (migrate.Result, error) {
+// put writes one row where the mode allows it, with replace also over the same
+// version, and tells what became of it.
+func (s *Sink) put(ctx context.Context, r migrate.Row, replace bool) (migrate.Result, error) {
 	e, err := s.encode(r)
 	if err != nil {
 		return refused(err), nil
 	}
-	c := s.newCall(units(e.size))
+	c, in := s.newCall(units(e.size)), s.putInput(e, s.guards.of(e, s.mode, replace))
 	for range raceTries {
-		_, err := do(ctx, c, (*dynamodb.Client).PutItem, s.putInput(e, g))
+		_, err := do(ctx, c, (*dynamodb.Client).PutItem, in)
 		switch classOf(err) {
 		case invalid:
 			return refused(err), nil

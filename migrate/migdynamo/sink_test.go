@@ -201,21 +201,33 @@ func (tb table) drop(t testing.TB) {
 	}
 }
 
-// create makes the table, with a global index whose key is the text flag.
-func (tb table) create(t testing.TB) {
-	t.Helper()
+// schema returns the request for the table, without how it is paid.
+func (tb table) schema() *dynamodb.CreateTableInput {
 	attr := func(name string) types.AttributeDefinition {
 		return types.AttributeDefinition{AttributeName: &name, AttributeType: types.ScalarAttributeTypeS}
 	}
-	hash := func(name string) types.KeySchemaElement {
-		return types.KeySchemaElement{AttributeName: &name, KeyType: types.KeyTypeHash}
-	}
-	_, err := tb.raw.CreateTable(t.Context(), &dynamodb.CreateTableInput{TableName: &tb.name, BillingMode: types.BillingModePayPerRequest,
+	return &dynamodb.CreateTableInput{TableName: &tb.name,
 		KeySchema:            []types.KeySchemaElement{hash("room_id"), {AttributeName: aws.String("id"), KeyType: types.KeyTypeRange}},
-		AttributeDefinitions: []types.AttributeDefinition{attr("room_id"), attr("id"), attr("flag")},
-		GlobalSecondaryIndexes: []types.GlobalSecondaryIndex{{IndexName: aws.String("by-flag"), KeySchema: []types.KeySchemaElement{hash("flag")},
-			Projection: &types.Projection{ProjectionType: types.ProjectionTypeKeysOnly}}}})
-	if err != nil {
+		AttributeDefinitions: []types.AttributeDefinition{attr("room_id"), attr("id")}}
+}
+
+func hash(name string) types.KeySchemaElement {
+	return types.KeySchemaElement{AttributeName: &name, KeyType: types.KeyTypeHash}
+}
+
+func provisioned(units int64) *types.ProvisionedThroughput {
+	return &types.ProvisionedThroughput{ReadCapacityUnits: &units, WriteCapacityUnits: &units}
+}
+
+// create makes the table, with a global index whose key is the text flag.
+func (tb table) create(t testing.TB) {
+	t.Helper()
+	in := tb.schema()
+	in.BillingMode = types.BillingModePayPerRequest
+	in.AttributeDefinitions = append(in.AttributeDefinitions, types.AttributeDefinition{AttributeName: aws.String("flag"), AttributeType: types.ScalarAttributeTypeS})
+	in.GlobalSecondaryIndexes = []types.GlobalSecondaryIndex{{IndexName: aws.String("by-flag"), KeySchema: []types.KeySchemaElement{hash("flag")},
+		Projection: &types.Projection{ProjectionType: types.ProjectionTypeKeysOnly}}}
+	if _, err := tb.raw.CreateTable(t.Context(), in); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -2,6 +2,7 @@ package migdynamo_test
 
 import (
 	"fmt"
+	"iter"
 	"math/rand/v2"
 	"strings"
 	"sync"
@@ -45,10 +46,10 @@ func TestSizeIsTheServers(t *testing.T) {
 }
 
 func TestTwoRowsOfOneItemAreReported(t *testing.T) {
-	for _, mode := range modes {
-		t.Run(string(mode), func(t *testing.T) {
+	for column, mode := range keysAndModes() {
+		t.Run(column+", "+string(mode), func(t *testing.T) {
 			plan := newPlan(realtest.DynaliteURL(t), mode)
-			plan.Source.Key = []string{"serial"} // not part of the table's key
+			plan.Source.Key = []string{column}
 			sink := open(t, plan, migdynamo.Options{})
 			named := func(serial string, version int64) migrate.Row {
 				r := row("same", version, data(text(serial)))
@@ -72,6 +73,18 @@ func TestTwoRowsOfOneItemAreReported(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// keysAndModes goes through the modes with a column that is not stored at all,
+// and with one that is part of the table's key, but changed by a mapping.
+func keysAndModes() iter.Seq2[string, migrate.Mode] {
+	return func(yield func(string, migrate.Mode) bool) {
+		for _, mode := range modes {
+			if !yield("serial", mode) || !yield("id", mode) {
+				return
+			}
+		}
 	}
 }
 

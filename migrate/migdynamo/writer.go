@@ -29,7 +29,7 @@ func (w writer) Write(ctx context.Context, rows []migrate.Row) ([]migrate.Result
 // Replace implements [migrate.Writer]. It also writes what Write would: over
 // an older version, or where nothing is.
 func (w writer) Replace(ctx context.Context, row migrate.Row) (migrate.Result, error) {
-	result, err := w.sink.put(ctx, row, w.sink.guards.replace(w.sink.mode))
+	result, err := w.sink.put(ctx, row, true)
 	if err != nil {
 		err = fmt.Errorf("migdynamo: replace in %q: %w", w.sink.table, err)
 	}
@@ -47,7 +47,7 @@ func (s *Sink) writeRound(ctx context.Context, rows []migrate.Row, round []int, 
 	}
 	return each(ctx, s.inFlight, len(round), func(ctx context.Context, n int) (err error) {
 		i := round[n]
-		results[i], err = s.put(ctx, rows[i], s.guards.write(s.mode))
+		results[i], err = s.put(ctx, rows[i], false)
 		return err
 	})
 }
