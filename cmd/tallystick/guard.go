@@ -3,7 +3,9 @@ package main
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -23,6 +25,11 @@ type guard struct {
 	waived bool // no token is asked for
 	limit  chan struct{}
 	denied *prometheus.CounterVec
+	log    *slog.Logger // of refusals; nil: none
+
+	mu     sync.Mutex
+	logged time.Time // when the last refusal was logged
+	quiet  int       // refusals since that were not
 }
 
 func newGuard(o serveOptions, tokens *watched.File[access.List], r prometheus.Registerer) *guard {
@@ -32,6 +39,26 @@ func newGuard(o serveOptions, tokens *watched.File[access.List], r prometheus.Re
 	}, []string{"reason"})
 	r.MustRegister(g.denied)
 	return g
+}
+
+// refusalInterval is the least time between two refusals in the log: a caller
+// that does not give up must not fill it.
+const refusalInterval = 10 * time.Second
+
+// logRefused logs a request that was refused for its token, and how many since
+// the last were not logged.
+func (g *guard) logRefused(r *http.Request, why error, id string) {
+	if g.log == nil {
+		return
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !g.logged.IsZero() && time.Since(g.logged) < refusalInterval {
+		g.quiet++
+		return
+	}
+	g.log.Warn("refused", "reason", why.Error(), "token", id, "path", r.URL.Path, "peer", r.RemoteAddr, "not_logged", g.quiet)
+	g.logged, g.quiet = time.Now(), 0
 }
 
 type tokenKey struct{}
@@ -92,14 +119,20 @@ func (g *guard) admit(r *http.Request, needed access.Scope) (*http.Request, *seq
 	switch {
 	case errors.Is(err, access.ErrForbidden):
 		g.denied.WithLabelValues("scope").Inc()
+		g.logRefused(r, err, token.ID)
 		return r, &sequence.Error{
 			Code: codePermissionDenied, Message: "this needs a token of scope " + string(needed),
 			Remedy: "`tallystick token create --scope " + string(needed) + "` makes one",
 		}
 	case err != nil:
 		g.denied.WithLabelValues("token").Inc()
+		g.logRefused(r, err, "")
+		message := err.Error()
+		if errors.Is(err, access.ErrNotKnown) {
+			message += ": it was revoked, or is of another server"
+		}
 		return r, &sequence.Error{
-			Code: codeUnauthenticated, Message: err.Error(),
+			Code: codeUnauthenticated, Message: message,
 			Remedy: "put a token into TALLYSTICK_TOKEN or the Authorization header; `tallystick token create` makes one",
 		}
 	}

@@ -30,10 +30,11 @@ type service interface {
 
 // A remote is how to reach a server.
 type remote struct {
-	server    string
-	tokenFile string
-	tlsCA     string
-	timeout   time.Duration
+	server        string
+	tokenFile     string
+	tlsCA         string
+	insecureNoTLS bool
+	timeout       time.Duration
 }
 
 // addRemoteFlags adds the flags of commands that talk to a server.
@@ -42,6 +43,7 @@ func (c *cli) addRemoteFlags(cmd *cobra.Command) {
 	f.StringVar(&c.remote.server, "server", defaultServer, "`URL` of the server; several, separated by commas, are tried in turn")
 	f.StringVar(&c.remote.tokenFile, "token-file", "", "`file` with the token; otherwise TALLYSTICK_TOKEN has it")
 	f.StringVar(&c.remote.tlsCA, "tls-ca", "", "PEM `file` of the authorities to trust instead of the system's")
+	f.BoolVar(&c.remote.insecureNoTLS, "insecure-no-tls", false, "send the token in clear text beyond the loopback interface")
 	f.DurationVar(&c.remote.timeout, "timeout", defaultTimeout, "how long to wait for an answer")
 	c.addOutputFlag(cmd)
 }
@@ -55,15 +57,19 @@ func (c *cli) addOutputFlag(cmd *cobra.Command) {
 // connect returns the server that flags and environment name.
 func (c *cli) connect(cmd *cobra.Command) (service, error) {
 	if err := settings.Apply(cmd.Flags(), nil, "", os.Environ()); err != nil {
-		return nil, usagef("%w", err)
+		return nil, unset(err)
 	}
+	if c.remote.timeout <= 0 {
+		return nil, &usageError{err: fmt.Errorf("--timeout %s is out of range", c.remote.timeout), field: "timeout", remedy: "write it like 3s"}
+	}
+	c.warnUnknown(cmd.Root(), os.Environ())
 	token, err := c.remote.token()
 	if err != nil {
 		return nil, err
 	}
 	s, err := dialSequences(c.remote, token)
 	if err != nil {
-		return nil, usagef("%s", strings.TrimPrefix(err.Error(), "seqrpc: "))
+		return nil, undialled(err)
 	}
 	return s, nil
 }
@@ -92,7 +98,32 @@ func (c *cli) with(cmd *cobra.Command, f func(context.Context, service) error) e
 	defer s.Close()
 	ctx, cancel := c.within(cmd.Context(), 0)
 	defer cancel()
-	return interrupted(cmd.Context(), f(ctx, s))
+	return c.outcome(cmd.Context(), f(ctx, s))
+}
+
+// undialled returns why no client could be made of what the flags say.
+func undialled(err error) error {
+	if e, ok := errors.AsType[*sequence.Error](err); ok {
+		return &usageError{err: errors.New(e.Message), field: e.Field, remedy: e.Remedy}
+	}
+	return usagef("%s", strings.TrimPrefix(err.Error(), "seqrpc: "))
+}
+
+// outcome returns the error of a call to the server for people. ctx is the
+// command's.
+func (c *cli) outcome(ctx context.Context, err error) error {
+	return interrupted(ctx, c.late(err))
+}
+
+// late names the flag that bounds a call which got no answer in time.
+func (c *cli) late(err error) error {
+	e, ok := errors.AsType[*sequence.Error](err)
+	if !ok || !errors.Is(e.Err, context.DeadlineExceeded) {
+		return err
+	}
+	whole := *e
+	whole.Message, whole.Err = fmt.Sprintf("%s within %s (--timeout)", e.Message, c.remote.timeout), nil
+	return &whole
 }
 
 // interrupted says so plainly when a signal ended the command.

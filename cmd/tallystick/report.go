@@ -6,11 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/pflag"
 
+	"github.com/tallystick/tallystick/internal/settings"
 	"github.com/tallystick/tallystick/sequence"
 )
 
@@ -61,6 +61,12 @@ func (e *usageError) Unwrap() error { return e.err }
 
 func usagef(format string, args ...any) error { return &usageError{err: fmt.Errorf(format, args...)} }
 
+// failed returns the error of a command that cannot be carried out now; remedy
+// says what to do.
+func failed(remedy, format string, args ...any) error {
+	return &sequence.Error{Code: sequence.CodePrecondition, Message: fmt.Sprintf(format, args...), Remedy: remedy}
+}
+
 func isUsage(err error) bool {
 	_, ok := errors.AsType[*usageError](err)
 	return ok
@@ -71,6 +77,9 @@ var errReported = errors.New("reported")
 
 // errDiffer ends a command with exit code 3 that has said itself why.
 var errDiffer = errors.New("differences")
+
+// errInterrupted ends a command that a signal ended while it asked.
+var errInterrupted = errors.New("interrupted: nothing was changed")
 
 // A failure is an error as it is printed.
 type failure struct {
@@ -136,22 +145,42 @@ func describeCoded(e *sequence.Error) failure {
 }
 
 func describeFlag(e *pflag.InvalidValueError) failure {
-	f := failure{
-		Code:    sequence.CodeInvalid,
-		Field:   strings.ReplaceAll(e.GetFlag().Name, "-", "_"),
-		Message: fmt.Sprintf("--%s %s: %s", e.GetFlag().Name, e.GetValue(), flagCause(e.Unwrap())),
-	}
-	if r, ok := errors.AsType[*rangeError](e); ok {
-		f.Message, f.Remedy = fmt.Sprintf("--%s %s: %v", e.GetFlag().Name, e.GetValue(), r.what), r.remedy
-	}
-	return f
+	return refusedValue("--"+e.GetFlag().Name, e.GetValue(), e.GetFlag(), e.Unwrap())
 }
 
-// flagCause returns why a flag refuses a value, without the function that
-// found out.
-func flagCause(err error) string {
-	if n, ok := errors.AsType[*strconv.NumError](err); ok {
-		err = n.Err
+// unset returns the error of settings that could not be applied.
+func unset(err error) error {
+	e, ok := errors.AsType[*settings.ValueError](err)
+	if !ok {
+		return usagef("%w", err)
 	}
-	return strings.TrimPrefix(err.Error(), "time: ")
+	f := refusedValue(e.Source, e.Value, e.Flag, e.Err)
+	return &usageError{err: errors.New(f.Message), field: f.Field, remedy: f.Remedy}
+}
+
+// refusedValue says which value a flag refuses, and what it takes.
+func refusedValue(source, value string, flag *pflag.Flag, cause error) failure {
+	f := failure{Code: sequence.CodeInvalid, Field: strings.ReplaceAll(flag.Name, "-", "_")}
+	why := "is not what it takes"
+	if r, ok := errors.AsType[*rangeError](cause); ok {
+		why, f.Remedy = r.what, r.remedy
+	} else {
+		switch flag.Value.Type() {
+		case "duration":
+			why, f.Remedy = "is no duration", "write it like 3s, 500ms or 1m30s"
+		case "int", "int64", "uint32":
+			why, f.Remedy = whatIsWrong(value, "is out of range"), "write it like 1000"
+		case "float64":
+			why, f.Remedy = "is no number", "write it like 1000 or 0.5"
+		case "bool":
+			why, f.Remedy = "is neither true nor false", "write true or false"
+		default:
+			why = cause.Error()
+			if wanted, ok := strings.CutPrefix(why, "use "); ok {
+				why, f.Remedy = "is not known", "use "+wanted
+			}
+		}
+	}
+	f.Message = fmt.Sprintf("%s %q %s", source, value, why)
+	return f
 }

@@ -21,7 +21,7 @@ const (
 	exitUsage  = 2
 	exitDiffer = 3 // differences, or rows in quarantine
 
-	exitInterrupted = 130 // by a second signal, as shells have it
+	exitInterrupted = 130 // while it asked, or by a second signal; as shells have it
 )
 
 // A cli is one run of the command line: where it reads and prints, and what
@@ -51,6 +51,9 @@ func run(args []string, in io.Reader, out, errOut io.Writer) int {
 		return exitDone
 	case errors.Is(err, errDiffer):
 		return exitDiffer
+	case errors.Is(err, errInterrupted):
+		c.report(err, false)
+		return exitInterrupted
 	}
 	usage := !c.begun || isUsage(err)
 	c.report(err, usage)
@@ -107,6 +110,14 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 3 differences or rows in quarantine
 	root.SetOut(c.out)
 	root.SetErr(c.err)
 	root.AddCommand(newServe(c), newSeq(c), newMigrate(c), newToken(c), newVersion(c))
+	root.Version = version
+	root.SetVersionTemplate("tallystick {{.Version}}\n")
+	root.SetFlagErrorFunc(flagError)
+	root.SetHelpCommand(newHelp())
+	root.InitDefaultCompletionCmd("completion") // now, so that a shell it does not know is wrong usage
+	if cmd, _, err := root.Find([]string{"completion"}); err == nil {
+		group(cmd)
+	}
 	inOrder(group(root))
 	return root
 }
@@ -127,17 +138,22 @@ func group(cmd *cobra.Command) *cobra.Command {
 		if len(args) == 0 {
 			return nil
 		}
-		wrong := &usageError{err: fmt.Errorf("%q is no command of `%s`", args[0], cmd.CommandPath())}
-		for cmd.SuggestionsMinimumDistance = 1; cmd.SuggestionsMinimumDistance <= 2; cmd.SuggestionsMinimumDistance++ {
-			if similar := cmd.SuggestionsFor(args[0]); len(similar) > 0 {
-				wrong.remedy = fmt.Sprintf("did you mean %q?", similar[0])
-				break
-			}
-		}
-		return wrong
+		return notCommand(cmd, args[0])
 	}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 	return cmd
+}
+
+// notCommand returns the error for a word that is no command of cmd.
+func notCommand(cmd *cobra.Command, word string) error {
+	wrong := &usageError{err: fmt.Errorf("%q is no command of `%s`", word, cmd.CommandPath())}
+	for cmd.SuggestionsMinimumDistance = 1; cmd.SuggestionsMinimumDistance <= 2; cmd.SuggestionsMinimumDistance++ {
+		if similar := cmd.SuggestionsFor(word); len(similar) > 0 {
+			wrong.remedy = fmt.Sprintf("did you mean %q?", similar[0])
+			break
+		}
+	}
+	return wrong
 }
 
 // names checks that the command got one argument for each name.

@@ -39,7 +39,7 @@ func TestTokens(t *testing.T) {
 		says                      string
 	}{
 		{"no token", "", "Create", `{"specs":[{"name":"a"}]}`, 401, `no token was given`},
-		{"wrong token", "tally_wrong", "Lease", `{}`, 401, `the token is not known`},
+		{"wrong token", "tally_wrong", "Lease", `{}`, 401, `the token is not known: it was revoked, or is of another server`},
 		{"lease does not manage", lease, "Create", `{"specs":[{"name":"a"}]}`, 403, `this needs a token of scope admin`},
 		{"lease does not read", lease, "Get", `{"name":"a"}`, 403, `this needs a token of scope admin`},
 		{"admin manages", admin, "Create", `{"specs":[{"name":"a"}]}`, 200, `"sequence":{"name":"a"`},

@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 
 	"github.com/spf13/cobra"
 
-	"github.com/tallystick/tallystick/internal/datadir"
 	"github.com/tallystick/tallystick/sequence"
 )
 
@@ -25,14 +25,18 @@ of another: move every counter N values on and accept the store as the right
 one. Without it a server refuses a table that is not the one it knew.
 
 N has to be at least as many values as any sequence handed out since the backup.
-It works on the store itself, with the settings of "serve": stop every server of
-it first. Doing it twice skips twice, which is harmless.`,
+It works on the store itself, which has to be there, with the settings of
+"serve": name the same store, and stop every server of it first. Doing it twice
+skips twice, which is harmless.`,
 		Example: `  tallystick seq adopt --skip 1000000 --data ./data
   tallystick seq adopt --skip 1000000 --store dynamodb --dynamodb-table sequences`,
 		Args: names(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if skip == nil {
+			switch {
+			case skip == nil:
 				return &usageError{err: errors.New("--skip is missing"), field: "skip", remedy: "give as many values as any sequence handed out since the backup"}
+			case *skip < 1:
+				return &usageError{err: fmt.Errorf("--skip %d is out of range", *skip), field: "skip", remedy: "give as many values as any sequence handed out since the backup, 1 or more"}
 			}
 			if err := loadSettings(cmd, settingNames(newServe(c)), config); err != nil {
 				return err
@@ -44,18 +48,26 @@ it first. Doing it twice skips twice, which is harmless.`,
 		},
 	}
 	o.add(cmd)
+	_ = cmd.Flags().MarkHidden("dynamodb-create") // known, because it is a setting of serve; adopt makes nothing
+	withoutGlobals(cmd, "server", "token-file", "tls-ca", "insecure-no-tls", "timeout")
 	cmd.Flags().StringVar(&config, "config", "", "YAML `file` with the settings of serve")
 	cmd.Flags().Var(int64Flag{&skip}, "skip", "`values` to skip in every sequence")
 	return cmd
 }
 
 func (c *cli) adopt(ctx context.Context, o storeOptions, n int64) (err error) {
-	dir, err := datadir.Open(o.data)
-	if err != nil {
+	if err := o.present(); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, dir.Close()) }()
-	store, err := openStore(ctx, o, dir, true)
+	if _, err := os.Stat(o.data); err == nil { // servers of a table have folders of their own, on other machines too
+		dir, err := hold(o.data, "stop the server first: adopt needs the store to itself")
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, dir.Close()) }()
+	}
+	o.create = false
+	store, err := openStore(ctx, o, true)
 	if err != nil {
 		return err
 	}

@@ -46,8 +46,8 @@ long one took and what they cost the server. The values are used up.`,
 			return c.bench(cmd, o)
 		},
 	}
-	cmd.Flags().IntVar(&o.clients, "clients", 1, "`how many` clients, each with its cache")
-	cmd.Flags().IntVar(&o.callers, "callers", 1, "`how many` callers share a client")
+	cmd.Flags().IntVar(&o.clients, "clients", 1, "how `many` clients, each with its cache")
+	cmd.Flags().IntVar(&o.callers, "callers", 1, "how `many` callers share a client")
 	cmd.Flags().Float64Var(&o.rate, "rate", 0, "`values` a second, all together; 0: as fast as they come")
 	cmd.Flags().DurationVar(&o.duration, "duration", 10*time.Second, "how long")
 	return cmd

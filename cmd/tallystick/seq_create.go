@@ -1,10 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -26,7 +27,7 @@ func newSeqCreate(c *cli) *cobra.Command {
 		reuse bool
 	)
 	cmd := &cobra.Command{
-		Use:   "create NAME | create --file FILE",
+		Use:   "create {NAME | --file FILE}",
 		Short: "Create sequences",
 		Long: `Create one sequence, or many from a file. What is left out has PostgreSQL's
 defaults: ascending from 1 in steps of 1.
@@ -103,7 +104,8 @@ func (c *cli) createFrom(cmd *cobra.Command, file string, reuse bool) error {
 		done.reach(len(results))
 	}
 	done.end()
-	return errors.Join(c.printCreated(specs, results), interrupted(cmd.Context(), err))
+	printed := c.printCreated(specs, results)
+	return cmp.Or(c.outcome(cmd.Context(), err), printed)
 }
 
 func (c *cli) createBatch(ctx context.Context, s service, req sequence.CreateRequest) ([]sequence.CreateResult, error) {
@@ -120,7 +122,7 @@ func (c *cli) createBatch(ctx context.Context, s service, req sequence.CreateReq
 // refused.
 func (c *cli) printCreated(specs []sequence.Spec, results []sequence.CreateResult) error {
 	if c.output == jsonForm {
-		return c.printCreatedJSON(results)
+		return c.printCreatedJSON(specs, results)
 	}
 	refused := 0
 	for i, r := range results {
@@ -128,7 +130,7 @@ func (c *cli) printCreated(specs []sequence.Spec, results []sequence.CreateResul
 			continue
 		}
 		if refused++; refused <= maxReported {
-			c.printFailure(prefixed(fmt.Sprintf("%q: ", specs[i].Name), describeCoded(r.Err)))
+			c.printFailure(named(specs[i].Name, describeCoded(r.Err)))
 		}
 	}
 	if refused > maxReported {
@@ -141,20 +143,26 @@ func (c *cli) printCreated(specs []sequence.Spec, results []sequence.CreateResul
 	return nil
 }
 
-func prefixed(with string, f failure) failure {
-	f.Message = with + f.Message
+// named puts the name of a sequence before the failure, unless it has it.
+func named(name string, f failure) failure {
+	if quoted := fmt.Sprintf("%q", name); !strings.Contains(f.Message, quoted) {
+		f.Message = quoted + ": " + f.Message
+	}
 	return f
 }
 
-func (c *cli) printCreatedJSON(results []sequence.CreateResult) error {
+func (c *cli) printCreatedJSON(specs []sequence.Spec, results []sequence.CreateResult) error {
 	type entry struct {
+		Name     string          `json:"name"`
 		Sequence json.RawMessage `json:"sequence,omitempty"`
 		Error    *failure        `json:"error,omitempty"`
 	}
-	entries, failed := make([]entry, len(results)), false
+	entries, refused := make([]entry, len(results)), 0
 	for i, r := range results {
+		entries[i].Name = specs[i].Name
 		if r.Err != nil {
-			entries[i].Error, failed = new(describeCoded(r.Err)), true
+			entries[i].Error = new(describeCoded(r.Err))
+			refused++
 			continue
 		}
 		b, err := recordJSON(r.Record)
@@ -166,8 +174,8 @@ func (c *cli) printCreatedJSON(results []sequence.CreateResult) error {
 	if err := c.printJSON(map[string]any{"results": entries}); err != nil {
 		return err
 	}
-	if failed {
-		return errReported
+	if refused > 0 {
+		return failed("see the items with an error", "%d of %d sequences were not created", refused, len(specs))
 	}
 	return nil
 }

@@ -23,8 +23,10 @@ name again goes on beyond it.`,
 		Args:              names("NAME"),
 		ValidArgsFunction: c.completeNames,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := c.confirm(yes, "delete "+args[0]); err != nil {
-				return err
+			if !yes {
+				if err := c.confirmDelete(cmd, args[0]); err != nil {
+					return err
+				}
 			}
 			return c.with(cmd, func(ctx context.Context, s service) error {
 				if err := s.Delete(ctx, args[0]); err != nil {
@@ -42,18 +44,38 @@ name again goes on beyond it.`,
 	return cmd
 }
 
-// confirm asks on a terminal; elsewhere only --yes says yes.
-func (c *cli) confirm(yes bool, what string) error {
-	if yes {
-		return nil
-	}
+// confirmDelete asks on a terminal whether to delete a sequence that exists;
+// elsewhere only --yes says yes.
+func (c *cli) confirmDelete(cmd *cobra.Command, name string) error {
 	if !terminal(c.in) {
-		return usagef("--yes is missing: nobody is there to ask whether to %s", what)
+		return &usageError{err: fmt.Errorf("nobody is there to ask whether to delete %s", name), field: "yes", remedy: "give --yes"}
 	}
-	fmt.Fprintf(c.err, "Really %s? [y/N] ", what)
-	answer, _ := bufio.NewReader(c.in).ReadString('\n')
-	if a := strings.ToLower(strings.TrimSpace(answer)); a != "y" && a != "yes" {
-		return errors.New("nothing was changed")
+	err := c.with(cmd, func(ctx context.Context, s service) error {
+		_, err := s.Get(ctx, name)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return c.ask(cmd.Context(), "Really delete "+name+"?")
+}
+
+// ask asks a question that only yes answers with yes. A signal ends it at once.
+func (c *cli) ask(ctx context.Context, question string) error {
+	fmt.Fprintf(c.err, "%s [y/N] ", question)
+	answers := make(chan string, 1)
+	go func() { // ends with the process: a read from a terminal cannot be called off
+		answer, _ := bufio.NewReader(c.in).ReadString('\n')
+		answers <- strings.ToLower(strings.TrimSpace(answer))
+	}()
+	select {
+	case <-ctx.Done():
+		fmt.Fprintln(c.err)
+		return errInterrupted
+	case a := <-answers:
+		if a != "y" && a != "yes" {
+			return errors.New("nothing was changed")
+		}
 	}
 	return nil
 }

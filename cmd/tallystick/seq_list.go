@@ -54,7 +54,7 @@ func (c *cli) list(cmd *cobra.Command, req sequence.ListRequest, all bool) error
 	for {
 		page, err := c.page(cmd.Context(), s, req)
 		if err != nil {
-			return interrupted(cmd.Context(), err)
+			return c.outcome(cmd.Context(), err)
 		}
 		if err := lines.add(page.Records); err != nil {
 			return err

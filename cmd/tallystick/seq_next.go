@@ -40,7 +40,7 @@ and the command fails.`,
 			return c.next(cmd, args[0], n)
 		},
 	}
-	cmd.Flags().Int64VarP(&n, "number", "n", 1, "`how many`, at most 10000000")
+	cmd.Flags().Int64VarP(&n, "number", "n", 1, "how `many`, at most 10000000")
 	return cmd
 }
 
@@ -55,10 +55,13 @@ func (c *cli) next(cmd *cobra.Command, name string, n int64) error {
 	for t.left > 0 && err == nil {
 		err = c.takeOnce(cmd.Context(), &t)
 	}
-	if err = interrupted(cmd.Context(), err); err != nil && t.left < n {
+	if err = c.outcome(cmd.Context(), err); err != nil && t.left < n {
 		err = partly(n-t.left, n, err)
 	}
-	return errors.Join(t.values.end(), out.Flush(), err)
+	if err == nil || t.left < n { // nothing rather than an empty object
+		err = errors.Join(t.values.end(), out.Flush(), err)
+	}
+	return err
 }
 
 // partly says that only some of the values came.

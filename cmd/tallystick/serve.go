@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"os"
 	"os/signal"
@@ -14,7 +13,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tallystick/tallystick/internal/access"
-	"github.com/tallystick/tallystick/internal/datadir"
 	"github.com/tallystick/tallystick/internal/settings"
 	"github.com/tallystick/tallystick/internal/watched"
 	"github.com/tallystick/tallystick/sequence"
@@ -54,6 +52,7 @@ values go back to the store. A second signal ends it at once.`,
 			if print {
 				return c.printSettings(cmd)
 			}
+			c.warnUnknown(cmd.Root(), os.Environ())
 			return c.serve(cmd.Context(), o)
 		},
 	}
@@ -74,7 +73,7 @@ func (o *serveOptions) load(cmd *cobra.Command) error {
 func loadSettings(cmd *cobra.Command, known []string, config string) error {
 	path := cmp.Or(config, os.Getenv(settings.EnvName("config")))
 	if err := settings.Apply(cmd.Flags(), known, path, os.Environ()); err != nil {
-		return usagef("%w", err)
+		return unset(err)
 	}
 	return nil
 }
@@ -96,12 +95,15 @@ func (c *cli) serve(ctx context.Context, o serveOptions) (err error) {
 	if err != nil {
 		return err
 	}
-	dir, err := datadir.Open(o.store.data)
+	if err := o.free(); err != nil {
+		return err
+	}
+	dir, err := hold(o.store.data, "stop that server, or give this one a folder of its own with --data or TALLYSTICK_DATA")
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, dir.Close()) }()
-	store, err := openStore(ctx, o.store, dir, false)
+	store, err := openStore(ctx, o.store, false)
 	if err != nil {
 		return err
 	}
@@ -109,16 +111,45 @@ func (c *cli) serve(ctx context.Context, o serveOptions) (err error) {
 
 	service := sequence.NewService(store, sequence.ServiceOptions{Logger: logger})
 	s := newServer(o, service, tokens, logger)
-	listener, err := net.Listen("tcp", o.listen)
+	listener, err := o.bind()
 	if err != nil {
-		return fmt.Errorf("listen on %s: %w", o.listen, err)
+		return err
 	}
 	if o.insecureNoTokens && tokens.Get().Exists {
 		logger.Warn("tokens are not asked for, although there are some: --insecure-no-tokens is set")
 	}
-	c.greet(o, listener.Addr())
+	c.greet(o, listener.Addr(), tokens.Get(), certificate)
 	logger.Info("ready", "listen", listener.Addr().String(), "store", o.store.describe(), "tls", certificate != nil, "version", version)
 	return s.run(ctx, listener, certificate)
+}
+
+// bind listens.
+func (o *serveOptions) bind() (net.Listener, error) {
+	listener, err := net.Listen("tcp", o.listen)
+	if err == nil {
+		return listener, nil
+	}
+	why, remedy := err, "choose another address with --listen or TALLYSTICK_LISTEN"
+	if op, ok := errors.AsType[*net.OpError](err); ok {
+		why = op.Err
+	}
+	if call, ok := errors.AsType[*os.SyscallError](err); ok {
+		why = call.Err
+	}
+	if errors.Is(err, syscall.EADDRINUSE) {
+		remedy = "stop the process that has it, or choose another port with --listen or TALLYSTICK_LISTEN"
+	}
+	return nil, failed(remedy, "cannot listen on %s: %v", o.listen, why)
+}
+
+// free fails if the address cannot be had, before anything is made in the data
+// folder. The server listens only once its store is open.
+func (o *serveOptions) free() error {
+	listener, err := o.bind()
+	if err != nil {
+		return err
+	}
+	return listener.Close()
 }
 
 // hangup makes the end of a terminal a graceful stop, and SIGHUP without one

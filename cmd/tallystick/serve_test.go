@@ -55,12 +55,12 @@ func TestSecondServerOfAFolderIsTold(t *testing.T) {
 	if code := second.wait(t); code != 1 {
 		t.Errorf("exit %d", code)
 	}
-	want := fmt.Sprintf("tallystick: data folder %s: in use by another process (process %d): stop it or choose another folder with --data\n", p.data, p.cmd.Process.Pid)
+	want := fmt.Sprintf("tallystick: data folder %s: in use by another process (process %d) (stop that server, or give this one a folder of its own with --data or TALLYSTICK_DATA)\n", p.data, p.cmd.Process.Pid)
 	if got := second.err.String(); got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	out, code := shell(t, t.TempDir(), "tallystick seq adopt --skip 1 --data "+p.data)
-	if code != 1 || !strings.Contains(out, "in use by another process") {
+	if code != 1 || !strings.Contains(out, "in use by another process") || !strings.Contains(out, "stop the server first") {
 		t.Errorf("adopt: %s[exit %d]", out, code)
 	}
 }
@@ -69,8 +69,12 @@ func TestSecondServerOfAPortIsTold(t *testing.T) {
 	t.Parallel()
 	p := start(t)
 	second := launch(t, nil, "--listen", strings.TrimPrefix(p.url, "http://"))
-	if code := second.wait(t); code != 1 || !strings.Contains(second.err.String(), "address already in use") || strings.Count(second.err.String(), "\n") != 1 {
+	want := fmt.Sprintf("tallystick: cannot listen on %s: address already in use (stop the process that has it, or choose another port with --listen or TALLYSTICK_LISTEN)\n", strings.TrimPrefix(p.url, "http://"))
+	if code := second.wait(t); code != 1 || second.err.String() != want {
 		t.Errorf("exit %d: %s", code, second.err)
+	}
+	if _, err := os.Stat(second.data); err == nil {
+		t.Error("it left a data folder behind")
 	}
 }
 

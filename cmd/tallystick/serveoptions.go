@@ -93,14 +93,23 @@ func (o *serveOptions) check() error {
 
 // checkListen checks the address and what goes with it.
 func (o *serveOptions) checkListen() error {
-	_, _, err := net.SplitHostPort(o.listen)
 	switch {
-	case err != nil:
-		return &usageError{err: fmt.Errorf("--listen %q is no address", o.listen), field: "listen", remedy: "write it like 127.0.0.1:7070"}
+	case !isAddress(o.listen):
+		return &usageError{err: fmt.Errorf("--listen %q is no address", o.listen), field: "listen", remedy: "write it like 127.0.0.1:7070, or :7070 for every interface"}
 	case (o.tlsCert == "") != (o.tlsKey == ""):
 		return &usageError{err: errors.New("--tls-cert and --tls-key go together"), field: "tls_cert", remedy: "give both"}
 	}
 	return nil
+}
+
+// isAddress reports whether a server can be told to listen there.
+func isAddress(s string) bool {
+	_, port, err := net.SplitHostPort(s)
+	if err != nil || port == "" {
+		return false
+	}
+	_, err = net.LookupPort("tcp", port)
+	return err == nil
 }
 
 // exposed refuses to start a server that anybody on the network could read or

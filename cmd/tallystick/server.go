@@ -46,17 +46,35 @@ func newServer(o serveOptions, service *sequence.Service, tokens *watched.File[a
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), sequenceMetrics(service))
 	guard := newGuard(o, tokens, registry)
-	observer := observe.New(observe.Options{Metrics: registry, Logger: log, Caller: tokenOf, Changes: changesSequences})
+	guard.log = log
+	observer := observe.New(observe.Options{Metrics: registry, Logger: log, Caller: tokenOf, Changes: changesSequences, Parts: changedSequences})
 	path, rpc := serveSequences(service, observer.Handler()...)
 
 	mux := http.NewServeMux()
 	mux.Handle(path, guard.calls(rpc))
 	mux.Handle("GET /metrics", guard.pages(metricsPage(registry, log)))
+	mux.HandleFunc("GET /{$}", index(path))
 	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	mux.HandleFunc("GET /readyz", s.ready)
 
 	s.http = newHTTP(mux, log)
 	return s
+}
+
+// index says what is where, to people who look with a browser or curl.
+func index(service string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		fmt.Fprintf(w, `Tallystick %s
+
+POST %sLease   take values; gRPC, gRPC-Web and JSON:
+     curl -H 'Content-Type: application/json' -d '{"items":[{"name":"orders_seq","count":5}]}'
+     and Return, Create, Alter, Get, List, Delete, Restart
+GET  /metrics  figures for Prometheus
+GET  /livez    whether the process is alive
+GET  /readyz   whether it grants values
+`, version, service)
+	}
 }
 
 // metricsPage returns the page that Prometheus reads.

@@ -122,16 +122,18 @@ func (f int64Flag) Type() string { return "int" }
 func (f int64Flag) Set(s string) error {
 	v, err := strconv.ParseInt(s, 10, 64)
 	if err != nil {
-		return &rangeError{whatIsWrong(s), fmt.Sprintf("use a whole number from %d to %d", int64(math.MinInt64), int64(math.MaxInt64))}
+		return &rangeError{whatIsWrong(s, "does not fit 64 bits"), fmt.Sprintf("use a whole number from %d to %d", int64(math.MinInt64), int64(math.MaxInt64))}
 	}
 	*f.p = &v
 	return nil
 }
 
-func whatIsWrong(s string) string {
+// whatIsWrong says why s is no whole number that fits, which is tooLarge if it
+// is one.
+func whatIsWrong(s, tooLarge string) string {
 	digits := strings.TrimLeft(s, "+-")
 	if digits != "" && strings.Trim(digits, "0123456789") == "" {
-		return "does not fit 64 bits"
+		return tooLarge
 	}
 	return "is no whole number"
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -27,13 +29,14 @@ func newToken(c *cli) *cobra.Command {
 		Long: `Make, list and revoke the tokens that a server accepts. They are kept, as hashes,
 in tokens.json in the server's data folder; a running server takes changes over
 within seconds. Without that file a server on the loopback interface asks for no
-token; once it is there, every call needs one.`,
+token; with the first token every call needs one. To ask for none again, remove
+tokens.json and restart the server, or start it with --insecure-no-tokens.`,
 	}
 	cmd.PersistentFlags().StringVar(&data, "data", "./data", "data `folder` of the server")
 	c.addOutputFlag(cmd)
 	file := func(cmd *cobra.Command) (string, error) {
 		if err := settings.Apply(cmd.Flags(), nil, "", os.Environ()); err != nil {
-			return "", usagef("%w", err)
+			return "", unset(err)
 		}
 		return filepath.Join(data, tokenFileName), nil
 	}
@@ -61,14 +64,22 @@ Scope lease lets an application take and return values; scope admin everything.`
 			if err != nil {
 				return err
 			}
+			before, err := access.Read(path)
+			if err != nil {
+				return err
+			}
 			secret, t, err := access.Create(path, s, label)
 			if err != nil {
 				return err
 			}
-			return c.printToken(secret, t)
+			if err := c.printToken(secret, t); err != nil {
+				return err
+			}
+			c.hintFirst(before, t, path)
+			return nil
 		},
 	}
-	cmd.Flags().StringVar(&scope, "scope", string(access.Lease), "what it is good for: `lease|admin`")
+	cmd.Flags().StringVar(&scope, "scope", string(access.Lease), "`what` it is good for: lease or admin")
 	cmd.Flags().StringVar(&label, "label", "", "`who` uses it")
 	_ = cmd.RegisterFlagCompletionFunc("scope", cobra.FixedCompletions([]string{"lease", "admin"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
@@ -94,6 +105,60 @@ func (c *cli) printToken(secret string, t access.Token) error {
 	fmt.Fprintf(c.err, "Token %s of scope %s. Keep it: it is not shown again.\n", t.ID, t.Scope)
 	_, err := fmt.Fprintln(c.out, secret)
 	return err
+}
+
+// hintFirst says what the first token changes.
+func (c *cli) hintFirst(before access.List, t access.Token, path string) {
+	if before.Exists || c.output == jsonForm {
+		return
+	}
+	hint := "This is the first token: from now on every client needs one, in TALLYSTICK_TOKEN or --token-file"
+	if t.Scope != access.Admin {
+		hint += ";\nmake an admin token too, to manage sequences: " + c.makeAdmin(path)
+	}
+	fmt.Fprintf(c.err, "%s.\n", hint)
+}
+
+// makeAdmin returns the command that makes an admin token.
+func (c *cli) makeAdmin(path string) string {
+	return "tallystick token create --scope admin --data " + filepath.Dir(path)
+}
+
+// warnLast says what is lost with the token that was revoked.
+func (c *cli) warnLast(path string) {
+	rest, err := access.Read(path)
+	if err != nil || c.output == jsonForm {
+		return
+	}
+	admin := slices.ContainsFunc(rest.Tokens, func(t access.Token) bool { return t.Scope == access.Admin })
+	switch {
+	case len(rest.Tokens) == 0:
+		fmt.Fprintf(c.err, "That was the last token: nobody gets in any more. Make one: %s;\nor ask for none: remove %s and restart the server.\n", c.makeAdmin(path), path)
+	case !admin:
+		fmt.Fprintf(c.err, "That was the last admin token: nobody can manage sequences any more. Make one: %s\n", c.makeAdmin(path))
+	}
+}
+
+// completeIDs completes the id of a token.
+func (c *cli) completeIDs(file tokenFile) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		path, err := file(cmd)
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveError
+		}
+		l, err := access.Read(path)
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveError
+		}
+		var ids []string
+		for _, t := range l.Tokens {
+			ids = append(ids, cobra.CompletionWithDesc(t.ID, strings.TrimSpace(string(t.Scope)+" "+t.Label)))
+		}
+		return ids, cobra.ShellCompDirectiveNoFileComp
+	}
 }
 
 func newTokenList(c *cli, file tokenFile) *cobra.Command {
@@ -130,10 +195,11 @@ func newTokenList(c *cli, file tokenFile) *cobra.Command {
 
 func newTokenRevoke(c *cli, file tokenFile) *cobra.Command {
 	return &cobra.Command{
-		Use:     "revoke ID",
-		Short:   "Make a token worthless",
-		Example: "  tallystick token revoke abcd2345",
-		Args:    names("ID"),
+		Use:               "revoke ID",
+		Short:             "Make a token worthless",
+		Example:           "  tallystick token revoke abcd2345",
+		Args:              names("ID"),
+		ValidArgsFunction: c.completeIDs(file),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			path, err := file(cmd)
 			if err != nil {
@@ -142,6 +208,7 @@ func newTokenRevoke(c *cli, file tokenFile) *cobra.Command {
 			if err := access.Revoke(path, args[0]); err != nil {
 				return err
 			}
+			c.warnLast(path)
 			if c.output == jsonForm {
 				return c.printJSON(map[string]string{"revoked": args[0]})
 			}

@@ -4,11 +4,12 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"strings"
 
 	"connectrpc.com/connect"
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/tallystick/tallystick/internal/datadir"
+	"github.com/tallystick/tallystick/internal/observe"
 	"github.com/tallystick/tallystick/migrate"
 	"github.com/tallystick/tallystick/migrate/migbolt"
 	"github.com/tallystick/tallystick/migrate/migdynamo"
@@ -37,15 +38,15 @@ type store interface {
 
 // openStore opens the store that o names. adopt opens it even if it is not the
 // one that it was.
-func openStore(ctx context.Context, o storeOptions, dir *datadir.Dir, adopt bool) (store, error) {
+func openStore(ctx context.Context, o storeOptions, adopt bool) (store, error) {
 	if o.kind == storeBolt {
-		return seqbolt.Open(dir.File("sequence.db"), seqbolt.Options{})
+		return seqbolt.Open(o.file(), seqbolt.Options{})
 	}
 	s, err := seqdynamo.Open(ctx, seqdynamo.Options{
 		Table: o.table, Region: o.region, Endpoint: o.endpoint, Create: o.create, Adopt: adopt,
 	})
 	if err != nil {
-		return nil, err
+		return nil, o.unopened(err)
 	}
 	return dynamoTable{s}, nil
 }
@@ -74,6 +75,28 @@ func changesSequences(procedure string) bool {
 	return false
 }
 
+// changedSequences returns which sequences such a call was about. Of a Create,
+// each has its own code.
+func changedSequences(request, answer any) []observe.Change {
+	switch r := request.(type) {
+	case *sequencev1.CreateRequest:
+		all := make([]observe.Change, len(r.GetSpecs()))
+		a, _ := answer.(*sequencev1.CreateResponse)
+		for i, s := range r.GetSpecs() {
+			all[i].Name = s.GetName()
+			if results := a.GetResults(); i < len(results) {
+				all[i].Code = strings.ToLower(results[i].GetError().GetCode())
+			}
+		}
+		return all
+	case *sequencev1.AlterRequest:
+		return []observe.Change{{Name: r.GetSpec().GetName()}}
+	case interface{ GetName() string }:
+		return []observe.Change{{Name: r.GetName()}}
+	}
+	return nil
+}
+
 // refuse answers a request with err in the protocol the request speaks.
 func refuse(w http.ResponseWriter, r *http.Request, err error) { seqrpc.WriteError(w, r, err) }
 
@@ -88,7 +111,7 @@ func sequenceMetrics(s *sequence.Service) prometheus.Collector { return seqprom.
 
 // dialSequences returns the sequence service of the server that r names.
 func dialSequences(r remote, token string) (service, error) {
-	return seqrpc.Dial(r.server, seqrpc.Options{Token: token, CAFile: r.tlsCA, Timeout: r.timeout})
+	return seqrpc.Dial(r.server, seqrpc.Options{Token: token, CAFile: r.tlsCA, Timeout: r.timeout, InsecureNoTLS: r.insecureNoTLS})
 }
 
 // recordJSON returns a sequence as the wire prints it.
