@@ -13,8 +13,8 @@ import (
 // If the process dies after a page was written and before it was saved, those
 // rows are written again, which the mode makes harmless; after the save,
 // nothing of it is repeated; before Finish, one empty page is read again.
-func (m *Migration) copySlot(h *hold, c Claim, slots Span, w Writer) error {
-	r := m.axis.Range(c.Slot, slots)
+func (m *Migration) copySlot(h *hold, c Claim, k walk, w Writer) error {
+	r := m.axis.Range(c.Slot, k.all)
 	p := c.Progress
 	for {
 		page, err := m.readPage(h, cut(r, p), p.Last)

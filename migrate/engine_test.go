@@ -441,3 +441,26 @@ func TestTryRecordsNothing(t *testing.T) {
 		w.same()
 	})
 }
+
+// TestSweepReadsOnlyTheNewest: what is read twice is what lies within the sweep,
+// and what was committed late there is found.
+func TestSweepReadsOnlyTheNewest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, func(p *migrate.Plan) { p.Slots.Sweep = migrate.Duration(5 * time.Hour) })
+		hours := int(time.Since(start).Hours())
+		for h := hours - 30; h < hours-1; h++ {
+			w.fill(h, 100)
+		}
+		w.begin()
+		w.run(t.Context(), 1)
+		for w.report().Phase == migrate.PhaseCopy {
+			time.Sleep(100 * time.Millisecond)
+		}
+		w.fill(hours-3, 7) // late
+		w.pods.Wait()
+		w.same()
+		if n := w.report().Rows.Read; n > 2900+700 {
+			t.Errorf("%d rows read of 2907, 500 of them twice", n)
+		}
+	})
+}

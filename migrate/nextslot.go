@@ -10,10 +10,20 @@ import (
 // idleWait is about how long a worker waits before it looks for a slot again.
 const idleWait = 500 * time.Millisecond
 
+// A walk is a pass over some of the slots.
+type walk struct {
+	pass  Pass
+	slots Span // to walk
+	all   Span // of the migration; the lowest of these holds what lies below it, too
+}
+
+// open reports whether the walk's lowest slot is open below.
+func (k walk) open() bool { return k.slots.Lo == k.all.Lo }
+
 // nextSlot claims the next slot that has rows and returns it to a worker that
 // is ready for it. One worker of a pod looks at a time, so that a run of empty
 // slots is skipped with one look at the index, not with one by each worker.
-func (m *Migration) nextSlot(ctx context.Context, pass Pass, slots Span) (Claim, error) {
+func (m *Migration) nextSlot(ctx context.Context, k walk) (Claim, error) {
 	select {
 	case m.turn <- struct{}{}:
 		defer func() { <-m.turn }()
@@ -21,7 +31,7 @@ func (m *Migration) nextSlot(ctx context.Context, pass Pass, slots Span) (Claim,
 		return Claim{}, context.Cause(ctx)
 	}
 	for {
-		c, err := m.claim(ctx, pass, slots)
+		c, err := m.claim(ctx, k)
 		switch {
 		case errors.Is(err, ErrNoSlot):
 			if err := m.state.Want(ctx, 4*idleWait); err != nil {
@@ -37,7 +47,7 @@ func (m *Migration) nextSlot(ctx context.Context, pass Pass, slots Span) (Claim,
 		if c.Slot.Below != nil || c.Progress.Last != nil {
 			return c, nil
 		}
-		found, err := m.skipEmpty(ctx, c, slots)
+		found, err := m.skipEmpty(ctx, c, k)
 		if err != nil || found {
 			return c, err
 		}
@@ -45,13 +55,13 @@ func (m *Migration) nextSlot(ctx context.Context, pass Pass, slots Span) (Claim,
 }
 
 // claim takes a slot that may be read now.
-func (m *Migration) claim(ctx context.Context, pass Pass, slots Span) (Claim, error) {
-	within, err := m.readable(ctx, slots)
+func (m *Migration) claim(ctx context.Context, k walk) (Claim, error) {
+	within, err := m.readable(ctx, k.slots)
 	if err != nil {
 		return Claim{}, err
 	}
 	sent, ttl := time.Now(), time.Duration(m.plan.State.LockTTL)
-	c, err := m.state.Claim(ctx, ClaimRequest{Pass: pass, Worker: m.pod, TTL: ttl, Within: within, Oldest: m.plan.Oldest()})
+	c, err := m.state.Claim(ctx, ClaimRequest{Pass: k.pass, Worker: m.pod, TTL: ttl, Within: within, Oldest: m.plan.Oldest()})
 	if err != nil {
 		return Claim{}, err
 	}
@@ -65,9 +75,9 @@ func (m *Migration) claim(ctx context.Context, pass Pass, slots Span) (Claim, er
 //
 // If the process dies before Finish, the slot is claimed again when the claim
 // has expired.
-func (m *Migration) skipEmpty(ctx context.Context, c Claim, slots Span) (found bool, err error) {
-	i := c.Slot.Index
-	rest, empty := m.rest(i, slots), Span{}
+func (m *Migration) skipEmpty(ctx context.Context, c Claim, k walk) (found bool, err error) {
+	i, slots := c.Slot.Index, k.slots
+	rest, empty := m.rest(i, k), Span{}
 	var key Key
 	err = m.try(ctx, func() (err error) {
 		key, found, err = m.source.Nearest(ctx, rest)
@@ -81,7 +91,7 @@ func (m *Migration) skipEmpty(ctx context.Context, c Claim, slots Span) (found b
 		if at, err = m.axis.Index(key); err != nil {
 			return false, errors.Join(err, m.letGo(ctx, c))
 		}
-		at = min(max(at, slots.Lo), slots.Hi-1) // the lowest slot is open below
+		at = min(max(at, slots.Lo), slots.Hi-1) // the lowest slot may be open below
 	}
 	switch {
 	case found && at == i:
@@ -102,11 +112,15 @@ func (m *Migration) skipEmpty(ctx context.Context, c Claim, slots Span) (found b
 
 // rest returns the keys of slot i and of all that come after it in the order
 // of the walk.
-func (m *Migration) rest(i int64, slots Span) Range {
+func (m *Migration) rest(i int64, k walk) Range {
 	if m.plan.Oldest() {
-		return Range{Lo: m.axis.Range(Slot{Index: i}, slots).Lo, Hi: m.axis.Bound(slots.Hi)}
+		return Range{Lo: m.axis.Range(Slot{Index: i}, k.all).Lo, Hi: m.axis.Bound(k.slots.Hi)}
 	}
-	return Range{Hi: m.axis.Bound(i + 1)}
+	r := Range{Hi: m.axis.Bound(i + 1)}
+	if !k.open() {
+		r.Lo = m.axis.Bound(k.slots.Lo)
+	}
+	return r
 }
 
 // letGo releases a claim even though ctx may have ended.

@@ -19,7 +19,7 @@ var errLeft = errors.New("migrate: status changed")
 // It returns an error when it cannot be of use any more: the state is lost, or
 // belongs to another plan. Whatever else fails is tried again.
 func (m *Migration) Run(ctx context.Context) error {
-	record, err := m.Open(ctx)
+	record, err := m.openPatiently(ctx)
 	if err != nil {
 		return err
 	}
@@ -40,6 +40,23 @@ func (m *Migration) Run(ctx context.Context) error {
 	return err
 }
 
+// openPatience is how long a pod that starts waits for the state and the
+// source to answer.
+const openPatience = time.Minute
+
+func (m *Migration) openPatiently(ctx context.Context) (PlanRecord, error) {
+	for began := time.Now(); ; {
+		record, err := m.Open(ctx)
+		if !errors.Is(err, ErrTransient) || time.Since(began) > openPatience {
+			return record, err
+		}
+		m.log.Warn("not open yet", "error", err)
+		if sleep(ctx, time.Duration(m.plan.Retry.Restart)) != nil {
+			return record, err
+		}
+	}
+}
+
 // fatal reports whether err ends a pod.
 func fatal(err error) bool {
 	return errors.Is(err, ErrStateLost) || errors.Is(err, ErrOtherPlan)
@@ -58,9 +75,9 @@ func (m *Migration) follow(ctx context.Context, record PlanRecord) error {
 		case v.Status == Finished:
 			return nil
 		case v.Status == InProgress && v.Phase == PhaseCopy:
-			m.asWorkers(ctx, v, Copying, record.Slots)
+			m.asWorkers(ctx, v, walk{Copying, record.Slots, record.Slots})
 		case v.Status == InProgress && v.Phase == PhaseSweep:
-			m.asWorkers(ctx, v, Sweeping, record.Sweep)
+			m.asWorkers(ctx, v, walk{Sweeping, record.Sweep, record.Slots})
 		}
 		if sleep(ctx, m.poll()) != nil {
 			break
@@ -76,14 +93,14 @@ func (m *Migration) poll() time.Duration {
 
 // asWorkers works on a pass until the status or the phase is another than in v.
 // All work ends with its context.
-func (m *Migration) asWorkers(ctx context.Context, v View, pass Pass, slots Span) {
-	m.log.Info("working", "pass", pass, "workers", m.plan.Workers)
-	defer m.log.Info("not working", "pass", pass)
+func (m *Migration) asWorkers(ctx context.Context, v View, k walk) {
+	m.log.Info("working", "pass", k.pass, "workers", m.plan.Workers)
+	defer m.log.Info("not working", "pass", k.pass)
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var workers sync.WaitGroup
 	for range m.plan.Workers {
-		workers.Go(func() { m.work(ctx, pass, slots) })
+		workers.Go(func() { m.work(ctx, k) })
 	}
 	for sleep(ctx, m.poll()) == nil {
 		now, err := m.state.View(ctx)
@@ -97,10 +114,10 @@ func (m *Migration) asWorkers(ctx context.Context, v View, pass Pass, slots Span
 // work takes one slot after the other until ctx ends. A failure ends the slot,
 // not the worker: the slot is begun again from its saved progress, by whoever
 // takes it.
-func (m *Migration) work(ctx context.Context, pass Pass, slots Span) {
+func (m *Migration) work(ctx context.Context, k walk) {
 	w := m.sink.Writer()
 	for ctx.Err() == nil {
-		err := contain(func() error { return m.workOnce(ctx, pass, slots, w) })
+		err := contain(func() error { return m.workOnce(ctx, k, w) })
 		if err == nil || ctx.Err() != nil {
 			continue
 		}
@@ -114,12 +131,12 @@ func (m *Migration) work(ctx context.Context, pass Pass, slots Span) {
 }
 
 // workOnce takes a slot and copies it.
-func (m *Migration) workOnce(ctx context.Context, pass Pass, slots Span, w Writer) error {
-	c, err := m.nextSlot(ctx, pass, slots)
+func (m *Migration) workOnce(ctx context.Context, k walk, w Writer) error {
+	c, err := m.nextSlot(ctx, k)
 	if err != nil {
 		return err
 	}
-	err = m.holding(ctx, c, func(h *hold) error { return m.copySlot(h, c, slots, w) })
+	err = m.holding(ctx, c, func(h *hold) error { return m.copySlot(h, c, k, w) })
 	if err == nil {
 		return nil
 	}

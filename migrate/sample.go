@@ -20,7 +20,7 @@ func (v *verification) samples(ctx context.Context) error {
 	}
 	slots := v.record.Slots
 	for i := v.first(slots); slots.Lo <= i && i < slots.Hi; {
-		key, ok, err := v.m.source.Nearest(ctx, v.m.rest(i, slots))
+		key, ok, err := v.m.source.Nearest(ctx, v.m.rest(i, walk{slots: slots, all: slots}))
 		if err != nil {
 			return fmt.Errorf("verify: %w", err)
 		}
