@@ -111,7 +111,7 @@ func TestScanIsResumed(t *testing.T) {
 	}
 	write(t, sink, all...)
 	proxy.Inject(func(r realtest.DynamoRequest) realtest.Fault {
-		return realtest.Fault{Action: []realtest.Action{realtest.Forward, realtest.Forward, realtest.LoseReply}[r.Number%3]}
+		return realtest.Fault{Action: []realtest.Action{realtest.LoseReply, realtest.Forward, realtest.Forward, realtest.Forward, realtest.Forward}[r.Number%5]}
 	})
 	seen, position, rounds := map[string]int{}, "", 0
 	for err := errStop; err != nil; rounds++ {

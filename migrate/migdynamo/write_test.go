@@ -1,6 +1,7 @@
 package migdynamo_test
 
 import (
+	"errors"
 	"fmt"
 	"iter"
 	"math/rand/v2"
@@ -118,11 +119,7 @@ func TestNoOlderVersionEverWins(t *testing.T) {
 				for k := range keys {
 					all = append(all, at(k, random.Int64N(top)))
 				}
-				results, err := writer.Write(t.Context(), all)
-				if err != nil {
-					t.Error(err)
-					return
-				}
+				results := persistently(t, writer, all)
 				for i, r := range results {
 					if r.Outcome == migrate.Differs || r.Outcome == migrate.Refused {
 						t.Errorf("%v: %+v", all[i], r)
@@ -130,9 +127,7 @@ func TestNoOlderVersionEverWins(t *testing.T) {
 				}
 			}
 			for k := range keys {
-				if _, err := writer.Write(t.Context(), []migrate.Row{at(k, top)}); err != nil {
-					t.Error(err)
-				}
+				persistently(t, writer, []migrate.Row{at(k, top)})
 			}
 		})
 	}
@@ -143,6 +138,21 @@ func TestNoOlderVersionEverWins(t *testing.T) {
 	for _, s := range stored {
 		if err != nil || s.Version != top {
 			t.Errorf("%+v is there at last, %v", s, err)
+		}
+	}
+}
+
+// persistently writes until that goes well: chance may lose every reply to one
+// put.
+func persistently(t *testing.T, w migrate.Writer, rows []migrate.Row) []migrate.Result {
+	for {
+		results, err := w.Write(t.Context(), rows)
+		if err == nil {
+			return results
+		}
+		if !errors.Is(err, migrate.ErrTransient) {
+			t.Error(err)
+			return nil
 		}
 	}
 }
