@@ -28,10 +28,8 @@ func (q *query) param(value any, typ string) string {
 	return fmt.Sprintf("$%d::%s", len(q.args), typ)
 }
 
-// page reads what is left of r beyond after. after stands for the end of r
-// that it lies at, instead of narrowing it: of two conditions on one side of
-// an index PostgreSQL may begin at the looser, and read all that was read
-// before.
+// page reads what is left of r beyond after, which lies in r and so stands for
+// the end that it is nearer to: an index scan is given one condition on a side.
 func (s queries) page(r migrate.Range, after migrate.Key, limit int) query {
 	return s.walk(s.columns, r, after, s.oldest, 0, limit)
 }
