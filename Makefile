@@ -4,7 +4,7 @@
 # of every application that embeds a package of ours.
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-VERSION  = $(shell git describe --tags --always --dirty 2>/dev/null)
+VERSION  = $(or $(shell git describe --tags --always --dirty 2>/dev/null),dev)
 FUZZTIME = 30s
 
 .DEFAULT_GOAL := help

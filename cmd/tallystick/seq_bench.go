@@ -55,16 +55,18 @@ long one took and what they cost the server. The values are used up.`,
 
 func (o benchOptions) check() error {
 	for _, f := range []struct {
-		flag string
-		ok   bool
+		flag  string
+		value any
+		ok    bool
+		limit string
 	}{
-		{"clients", o.clients >= 1 && o.clients <= 1000},
-		{"callers", o.callers >= 1 && o.callers <= 1000},
-		{"rate", o.rate >= 0},
-		{"duration", o.duration > 0},
+		{"clients", o.clients, o.clients >= 1 && o.clients <= 1000, "1 to 1000"},
+		{"callers", o.callers, o.callers >= 1 && o.callers <= 1000, "1 to 1000"},
+		{"rate", o.rate, o.rate >= 0, "0 or more"},
+		{"duration", o.duration, o.duration > 0, "more than 0s"},
 	} {
 		if !f.ok {
-			return &usageError{err: fmt.Errorf("--%s is out of range", f.flag), field: f.flag, remedy: "--help shows what it takes"}
+			return &usageError{err: fmt.Errorf("--%s %v is out of range", f.flag, f.value), field: f.flag, remedy: "use " + f.limit}
 		}
 	}
 	return nil

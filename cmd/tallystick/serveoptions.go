@@ -79,6 +79,12 @@ func (o *serveOptions) check() error {
 	if err := o.store.check(); err != nil {
 		return err
 	}
+	if info, err := os.Stat(o.store.data); err == nil && !info.IsDir() {
+		return &usageError{err: fmt.Errorf("--data %s is a file", o.store.data), field: "data", remedy: "choose another folder"}
+	}
+	if _, err := newLogger(io.Discard, o.logLevel, o.logFormat); err != nil {
+		return err
+	}
 	if err := o.checkListen(); err != nil {
 		return err
 	}
@@ -153,11 +159,11 @@ func (o *serveOptions) certificate() (*watched.File[tls.Certificate], error) {
 	}
 	return watched.Open(o.tlsCert, func(cert []byte) (tls.Certificate, error) {
 		if cert == nil {
-			return tls.Certificate{}, errors.New("there is no such file")
+			return tls.Certificate{}, errors.New("there is no such file: check --tls-cert")
 		}
 		key, err := os.ReadFile(o.tlsKey)
 		if err != nil {
-			return tls.Certificate{}, err
+			return tls.Certificate{}, fmt.Errorf("its key: %w: check --tls-key", err)
 		}
 		return tls.X509KeyPair(cert, key)
 	}, o.tlsKey)

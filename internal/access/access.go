@@ -125,15 +125,19 @@ func Parse(b []byte) (List, error) {
 		Tokens []Token `json:"tokens"`
 	}
 	if err := json.Unmarshal(b, &content); err != nil {
-		return List{}, fmt.Errorf("is not a token file: %w", err)
+		return List{}, fmt.Errorf("is not a token file: %w; %s", err, repair)
 	}
 	for _, t := range content.Tokens {
 		if err := t.check(); err != nil {
-			return List{}, err
+			return List{}, fmt.Errorf("%w; %s", err, repair)
 		}
 	}
 	return List{Exists: true, Tokens: content.Tokens}, nil
 }
+
+// repair is what to do about a file that cannot be understood. Without one a
+// server on the loopback interface asks for no token.
+const repair = "put a sound copy in its place, or move it away and make new tokens with `tallystick token create`"
 
 func (t Token) check() error {
 	if _, err := ParseScope(string(t.Scope)); err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/tallystick/tallystick/internal/access"
 )
 
-func TestLifeOfAToken(t *testing.T) {
+func TestTokenIsGoodUntilItIsRevoked(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "data", "tokens.json")
 	lease, leaseToken, err := access.Create(path, access.Lease, "orders team")
 	if err != nil {
@@ -114,8 +114,8 @@ func TestDamagedFilesAreRefused(t *testing.T) {
 		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := access.Read(path); err == nil || !strings.Contains(err.Error(), path) {
-			t.Errorf("%q: %v", content, err)
+		if _, err := access.Read(path); err == nil || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "token create") {
+			t.Errorf("%q: %v, want the file and what to do", content, err)
 		}
 		if _, _, err := access.Create(path, access.Lease, ""); err == nil {
 			t.Errorf("%q was overwritten", content)
@@ -123,7 +123,7 @@ func TestDamagedFilesAreRefused(t *testing.T) {
 	}
 }
 
-func TestBearer(t *testing.T) {
+func TestBearerIsReadFromItsHeaderOnly(t *testing.T) {
 	for header, want := range map[string]string{
 		"Bearer abc": "abc", "bearer  abc ": "abc", "Basic abc": "", "abc": "", "": "", "Bearer": "", "Bearer ": "",
 	} {

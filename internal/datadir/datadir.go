@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"github.com/gofrs/flock"
 )
@@ -25,7 +26,9 @@ var ErrInUse = errors.New("in use by another process")
 // Open makes the folder at path if there is none, readable by its owner only,
 // and takes it for this process.
 func Open(path string) (*Dir, error) {
-	if err := os.MkdirAll(path, 0o700); err != nil {
+	if err := os.MkdirAll(path, 0o700); errors.Is(err, syscall.ENOTDIR) {
+		return nil, fmt.Errorf("data folder %s: there is a file in its place: choose another folder with --data", path)
+	} else if err != nil {
 		return nil, fmt.Errorf("data folder %s: %w", path, err)
 	}
 	d := &Dir{path: path, lock: flock.New(filepath.Join(path, "lock"), flock.SetPermissions(0o600))}

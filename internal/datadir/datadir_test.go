@@ -50,12 +50,12 @@ func TestFolderIsPrivate(t *testing.T) {
 	}
 }
 
-func TestFileInItsPlace(t *testing.T) {
+func TestFileInItsPlaceIsNamed(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "data")
 	if err := os.WriteFile(path, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := datadir.Open(path); err == nil || !strings.Contains(err.Error(), "not a directory") {
+	if _, err := datadir.Open(path); err == nil || !strings.Contains(err.Error(), "there is a file in its place: choose another") {
 		t.Error(err)
 	}
 }
