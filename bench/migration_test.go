@@ -200,13 +200,16 @@ func (m *migration) same() int {
 	return n
 }
 
+func (m *migration) client() *dynamodb.Client {
+	return dynamodb.New(dynamodb.Options{Region: "us-east-1", BaseEndpoint: &m.proxy.URL,
+		Credentials: credentials.NewStaticCredentialsProvider("test", "test", "")})
+}
+
 // items returns every item that is no tombstone, by id.
 func (m *migration) items() map[string]string {
 	m.t.Helper()
-	client := dynamodb.New(dynamodb.Options{Region: "us-east-1", BaseEndpoint: &m.proxy.URL,
-		Credentials: credentials.NewStaticCredentialsProvider("test", "test", "")})
 	items := map[string]string{}
-	pages := dynamodb.NewScanPaginator(client, &dynamodb.ScanInput{TableName: aws.String("room_events"), ConsistentRead: aws.Bool(true)})
+	pages := dynamodb.NewScanPaginator(m.client(), &dynamodb.ScanInput{TableName: aws.String("room_events"), ConsistentRead: aws.Bool(true)})
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(m.t.Context())
 		if err != nil {
@@ -234,10 +237,9 @@ func (m *migration) items() map[string]string {
 // A doubleWriter is the application: it changes rows and writes both sides.
 type doubleWriter struct {
 	m      *migration
-	plan   migrate.Plan
 	source *migpg.Source
 	writer migrate.Writer
-	sink   *migdynamo.Sink
+	items  *dynamodb.Client
 	ids    []string
 	writes int
 }
@@ -258,16 +260,15 @@ func (m *migration) doubleWriter(planText string) *doubleWriter {
 	if err != nil {
 		m.t.Fatal(err)
 	}
-	d := &doubleWriter{m: m, plan: plan, source: source, sink: sink, writer: sink.Writer()}
 	rows, err := m.pool.Query(m.t.Context(), "select id from room_events")
 	if err != nil {
 		m.t.Fatal(err)
 	}
-	d.ids, err = pgx.CollectRows(rows, pgx.RowTo[string])
+	ids, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	if err != nil {
 		m.t.Fatal(err)
 	}
-	return d
+	return &doubleWriter{m: m, source: source, writer: sink.Writer(), items: m.client(), ids: ids}
 }
 
 // change inserts, updates or deletes one row, and dies between its two writes
@@ -279,25 +280,22 @@ func (d *doubleWriter) change(ctx context.Context) error {
 		return err
 	}
 	defer tx.Rollback(context.WithoutCancel(ctx))
-	id, deleted := d.ids[rand.IntN(len(d.ids))], false
-	var before []migrate.Row
-	switch rand.IntN(5) {
+	id, room, version, note := d.ids[rand.IntN(len(d.ids))], d.m.rooms[0], int64(0), int64(0)
+	data, kind := fmt.Sprintf(`{"change": %d}`, rand.Int()), rand.IntN(5)
+	switch kind {
 	case 0:
 		id = eventID(rand.IntN(50), 50)
-		_, err = tx.Exec(ctx, "insert into room_events values ($1, $2, $3, 1)", id, d.m.rooms[0], `{"new": true}`)
+		_, err = tx.Exec(ctx, "insert into room_events values ($1, $2, $3, 1)", id, room, data)
 	case 1:
-		if before, err = d.source.Get(ctx, []migrate.Key{{id}}, false); err == nil {
-			deleted = true
-			_, err = tx.Exec(ctx, "delete from room_events where id = $1", id)
-		}
+		err = tx.QueryRow(ctx, "delete from room_events where id = $1 returning room_id::text, version", id).Scan(&room, &version)
 	default:
-		_, err = tx.Exec(ctx, "update room_events set version = version + 1, data = $2 where id = $1", id, fmt.Sprintf(`{"change": %d}`, rand.Int()))
+		err = tx.QueryRow(ctx, "update room_events set version = version + 1, data = $2 where id = $1 returning room_id::text", id, data).Scan(&room)
 	}
 	if err != nil {
 		return err
 	}
-	var note int64
-	err = tx.QueryRow(ctx, "insert into tallystick_outbox (table_name, key) values ('room_events', $1) returning id", migrate.Key{id}.String()).Scan(&note)
+	err = tx.QueryRow(ctx, "insert into tallystick_outbox (table_name, key, ref) values ('room_events', $1, $2) returning id",
+		migrate.Key{id}.String(), migrate.Key{room, id}.String()).Scan(&note)
 	if err != nil {
 		return err
 	}
@@ -305,35 +303,49 @@ func (d *doubleWriter) change(ctx context.Context) error {
 		return err
 	}
 	d.writes++
-	if !deleted && rand.IntN(20) == 0 {
+	if rand.IntN(20) == 0 {
 		return nil // killed here
 	}
-	if err := d.other(ctx, id, deleted, before); err != nil {
+	if kind == 1 {
+		err = d.bury(ctx, room, id, version+1)
+	} else {
+		err = d.copy(ctx, id)
+	}
+	if err != nil {
 		return err
 	}
 	_, err = d.m.pool.Exec(ctx, "delete from tallystick_outbox where id = $1", note)
 	return err
 }
 
-// other writes the sink's side of a change.
-func (d *doubleWriter) other(ctx context.Context, id string, deleted bool, before []migrate.Row) error {
-	if deleted {
-		if len(before) == 0 {
-			return nil
-		}
-		stored, err := d.sink.Read(ctx, before)
-		if err != nil {
-			return err
-		}
-		stored[0].Version = max(stored[0].Version, before[0].Version)
-		_, err = d.writer.Bury(ctx, stored[0])
-		return err
-	}
+// copy writes the row as it is now into the sink.
+func (d *doubleWriter) copy(ctx context.Context, id string) error {
 	rows, err := d.source.Get(ctx, []migrate.Key{{id}}, false)
 	if err != nil || len(rows) == 0 {
 		return err
 	}
-	_, err = d.writer.Write(ctx, rows)
+	results, err := d.writer.Write(ctx, rows)
+	if err == nil && results[0].Outcome == migrate.Unknown {
+		err = migrate.ErrTransient
+	}
+	return err
+}
+
+// bury writes a tombstone, where there is nothing too.
+func (d *doubleWriter) bury(ctx context.Context, room, id string, version int64) error {
+	_, err := d.items.PutItem(ctx, &dynamodb.PutItemInput{
+		TableName: aws.String("room_events"),
+		Item: map[string]types.AttributeValue{
+			"room_id": &types.AttributeValueMemberS{Value: room}, "id": &types.AttributeValueMemberS{Value: id},
+			"_version": &types.AttributeValueMemberN{Value: fmt.Sprint(version)}, "_deleted": &types.AttributeValueMemberBOOL{Value: true},
+		},
+		ConditionExpression:       aws.String("attribute_not_exists(id) OR #v < :v"),
+		ExpressionAttributeNames:  map[string]string{"#v": "_version"},
+		ExpressionAttributeValues: map[string]types.AttributeValue{":v": &types.AttributeValueMemberN{Value: fmt.Sprint(version)}},
+	})
+	if _, lost := errors.AsType[*types.ConditionalCheckFailedException](err); lost {
+		return nil
+	}
 	return err
 }
 

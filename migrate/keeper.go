@@ -180,31 +180,55 @@ func (m *Migration) rewrite(ctx context.Context, w Writer, left []Left) error {
 	if err != nil {
 		return err
 	}
-	mapped := make([]Row, 0, len(rows))
+	there := make(map[string]bool, len(rows))
 	for _, r := range rows {
+		there[r.Key.String()] = true
 		if r, err = m.mapping(r); err != nil {
 			return fmt.Errorf("row %s: %w", r.Key, err)
 		}
-		mapped = append(mapped, r)
+		if err := m.put(ctx, w, r); err != nil {
+			return fmt.Errorf("row %s: %w", r.Key, err)
+		}
 	}
-	if len(mapped) == 0 {
-		return nil
-	}
-	results, err := w.Write(ctx, mapped)
-	if err != nil {
-		return err
-	}
-	for i, res := range results {
-		switch res.Outcome {
-		case Unknown:
-			return ErrTransient
-		case Refused:
-			return fmt.Errorf("row %s: %s", mapped[i].Key, res.Reason)
-		case Differs:
-			if _, err := w.Replace(ctx, mapped[i]); err != nil {
-				return err
-			}
+	for _, l := range left {
+		if there[l.Key.String()] {
+			continue
+		}
+		if err := m.buryLeft(ctx, w, l); err != nil {
+			return fmt.Errorf("row %s: %w", l.Key, err)
 		}
 	}
 	return nil
+}
+
+// put writes one row, over another of the same version too.
+func (m *Migration) put(ctx context.Context, w Writer, r Row) error {
+	results, err := w.Write(ctx, []Row{r})
+	if err != nil {
+		return err
+	}
+	switch results[0].Outcome {
+	case Unknown:
+		return ErrTransient
+	case Refused:
+		return errors.New(results[0].Reason)
+	case Differs:
+		_, err = w.Replace(ctx, r)
+	}
+	return err
+}
+
+// buryLeft puts a tombstone in the place of an item whose row was deleted by a
+// double-writer that died before it had done so itself.
+func (m *Migration) buryLeft(ctx context.Context, w Writer, l Left) error {
+	if l.Ref == "" {
+		m.log.Warn("a deletion was left and its note does not name the item: verify in full", "key", l.Key.String())
+		return nil
+	}
+	items, err := m.sink.Refresh(ctx, []Stored{{Ref: l.Ref}})
+	if err != nil || !items[0].Found || items[0].Tombstone {
+		return err
+	}
+	_, err = w.Bury(ctx, items[0])
+	return err
 }

@@ -71,6 +71,7 @@ type Outbox interface {
 type Left struct {
 	Key Key
 	ID  string // of the note
+	Ref string // how the sink names the item; "": the note does not say
 }
 
 // A Gauge tells how hard a source is pressed.

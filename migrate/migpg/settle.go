@@ -81,21 +81,23 @@ func (s *Source) Lag(ctx context.Context) (time.Duration, error) {
 
 // OutboxDDL makes the table into which the double-writer puts a key, as
 // [migrate.Key.String] writes it, in the transaction that changes the row, and
-// from which it removes it after the sink was written.
+// from which it removes it after the sink was written. ref is how the sink names
+// the item ([migrate.Stored.Ref]): with it a deletion that was left is mended.
 const OutboxDDL = `create table if not exists tallystick_outbox (
 	id         bigint generated always as identity primary key,
 	table_name text not null,
 	key        text not null,
+	ref        text,
 	created_at timestamptz not null default now()
 )`
 
 // Pending implements [migrate.Outbox].
 func (s *Source) Pending(ctx context.Context, limit int) (left []migrate.Left, none bool, err error) {
-	rows, err := s.pool.Query(ctx, "select id::text, key from tallystick_outbox where table_name = any($1) order by id limit $2", s.tableNames(), limit)
+	rows, err := s.pool.Query(ctx, "select id::text, key, coalesce(to_jsonb(o)->>'ref', '') from tallystick_outbox o where table_name = any($1) order by id limit $2", s.tableNames(), limit)
 	if err == nil {
 		left, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (l migrate.Left, err error) {
 			var key string
-			if err := row.Scan(&l.ID, &key); err != nil {
+			if err := row.Scan(&l.ID, &key, &l.Ref); err != nil {
 				return l, err
 			}
 			if l.Key, err = migrate.ParseKey(key); err != nil {
