@@ -14,12 +14,18 @@ import (
 
 var modes = []migrate.Mode{migrate.Guarded, migrate.Absent, migrate.Overwrite}
 
-// behind returns a sink behind a proxy, with a short time-out.
+// behind returns a sink behind a proxy.
 func behind(t *testing.T, mode migrate.Mode) (*migdynamo.Sink, *realtest.DynamoProxy, table) {
+	t.Helper()
+	return impatient(t, mode, 0)
+}
+
+// impatient returns a sink behind a proxy, with a time-out.
+func impatient(t *testing.T, mode migrate.Mode, timeout time.Duration) (*migdynamo.Sink, *realtest.DynamoProxy, table) {
 	t.Helper()
 	proxy := realtest.NewDynamoProxy(t, realtest.DynaliteURL(t))
 	plan := newPlan(proxy.URL, mode)
-	sink := open(t, plan, migdynamo.Options{Timeout: 500 * time.Millisecond})
+	sink := open(t, plan, migdynamo.Options{Timeout: timeout})
 	plan.Sink.Endpoint = realtest.DynaliteURL(t)
 	return sink, proxy, tableOf(plan)
 }
@@ -45,7 +51,11 @@ func TestPassingFaultsAreRetried(t *testing.T) {
 		for _, mode := range modes {
 			t.Run(name+", "+string(mode), func(t *testing.T) {
 				t.Parallel()
-				sink, proxy, table := behind(t, mode)
+				timeout := time.Duration(0)
+				if action == realtest.Hang {
+					timeout = 2 * time.Second
+				}
+				sink, proxy, table := impatient(t, mode, timeout)
 				proxy.Inject(first(2, realtest.Fault{Action: action}))
 				allWritten(t, write(t, sink, rows(30)...))
 				if got := table.count(t); got != 30 {
