@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"sync"
@@ -101,7 +102,7 @@ func (c *cli) runPod(ctx context.Context, p *planFile, f *runFlags) (err error) 
 	if err != nil {
 		return err
 	}
-	j, err := p.open(ctx, allParts, log)
+	j, err := p.openPatiently(ctx, log)
 	if err != nil {
 		return err
 	}
@@ -123,6 +124,26 @@ func (c *cli) runPod(ctx context.Context, p *planFile, f *runFlags) (err error) 
 		return err
 	}
 	return c.ended(ctx, j)
+}
+
+// podPatience is how long a pod that starts waits for a server that does not
+// answer, as one that is being restarted.
+const podPatience = time.Minute
+
+// openPatiently opens all parts, again and again while a server is away.
+func (p *planFile) openPatiently(ctx context.Context, log *slog.Logger) (*job, error) {
+	for began := time.Now(); ; {
+		j, err := p.open(ctx, allParts, log)
+		if !errors.Is(err, migrate.ErrTransient) || time.Since(began) > podPatience {
+			return j, err
+		}
+		log.Warn("not open yet", "error", err)
+		select {
+		case <-ctx.Done():
+			return nil, err
+		case <-time.After(time.Second):
+		}
+	}
 }
 
 // work is the pod, with its progress shown.
