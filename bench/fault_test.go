@@ -33,79 +33,110 @@ func TestFaultKillsUnderLoad(t *testing.T) {
 		size = faultSize{clients: 20, rate: 15_000, every: 5 * time.Second, rounds: 24, values: 20_000_000}
 	}
 	store := realtest.NewDynamoProxy(t, realtest.DynaliteURL(t))
-	servers := make([]server, 3)
-	networks := make([]*realtest.Proxy, 3)
-	l := load{Dir: t.TempDir(), Sequences: []string{"up", "down"}, Callers: 3, Rate: size.rate,
-		Capacity: size.rate * int(time.Duration(size.rounds+4)*size.every/time.Second)}
-	for i := range servers {
-		servers[i] = startServer(t, onDynamo(store.URL)...)
-		networks[i] = realtest.NewProxy(t, servers[i].URL[len("http://"):])
-		l.Servers = append(l.Servers, "http://"+networks[i].Addr)
-	}
-	admin := dial(t, servers[0].URL)
-	cache := new(int64(5000))
-	results, err := admin.Create(t.Context(), sequence.CreateRequest{Specs: []sequence.Spec{
-		{Name: "up", ClientCacheMax: cache}, {Name: "down", Increment: new(int64(-3)), ClientCacheMax: cache}}})
-	if err != nil || results[0].Err != nil || results[1].Err != nil {
-		t.Fatal(results, err)
-	}
+	r := newFaultRun(t, size, store.URL)
 	store.Inject(storeFaults)
-
-	clients := make([]*exec.Cmd, size.clients)
-	started := 0
-	launch := func(i int) {
-		l.Client = fmt.Sprintf("%03d", started)
-		started++
-		clients[i] = l.start(t)
-	}
-	for i := range clients {
-		launch(i)
+	for i := range r.clients {
+		r.launch(t, i)
 	}
 	tick := time.NewTicker(size.every)
 	defer tick.Stop()
 	for round := range size.rounds {
 		<-tick.C
-		victim := rand.IntN(len(servers))
-		servers[victim].Kill()
-		i := rand.IntN(len(clients))
-		clients[i].Process.Kill()
-		clients[i].Wait()
-		launch(i)
-		servers[victim].Start()
-		networks[round%3].Delay(time.Duration(rand.IntN(50)) * time.Millisecond)
-		other := (victim + 1) % 3
-		switch round % 3 {
-		case 0: // a server that sleeps through what the others do
-			servers[other].Pause()
-			time.AfterFunc(size.every/2, servers[other].Resume)
-		case 1: // replies that never arrive
-			networks[other].Stall()
-			time.AfterFunc(size.every/2, networks[other].Restore)
-		case 2:
-			_, err := dial(t, servers[victim].URL).Alter(t.Context(), sequence.AlterRequest{
-				Spec: sequence.Spec{Name: "up", Labels: map[string]string{"round": fmt.Sprint(round)}}})
-			if err != nil {
-				t.Logf("alter in round %d: %v", round, err)
-			}
-		}
+		r.disturb(t, round)
 	}
 	<-tick.C
 	store.Inject(nil)
-	for _, c := range clients {
+	r.stop(t)
+	total := 0
+	for _, name := range r.load.Sequences {
+		total += judge(t, filepath.Join(r.load.Dir, name), name == "down")
+	}
+	t.Logf("%d values, %d clients, %d kills of servers and of clients", total, r.started, size.rounds)
+	if total < size.values {
+		t.Errorf("only %d values were logged, want %d", total, size.values)
+	}
+}
+
+// A faultRun is servers and clients that are being disturbed.
+type faultRun struct {
+	every    time.Duration
+	servers  []server
+	networks []*realtest.Proxy // one before each server
+	load     load              // of the client launched last
+	clients  []*exec.Cmd
+	started  int // clients launched so far
+}
+
+// newFaultRun starts three servers on the table at endpoint and creates the
+// sequences. No client runs yet.
+func newFaultRun(t *testing.T, size faultSize, endpoint string) *faultRun {
+	r := &faultRun{every: size.every, clients: make([]*exec.Cmd, size.clients)}
+	r.load = load{Dir: t.TempDir(), Sequences: []string{"up", "down"}, Callers: 3, Rate: size.rate,
+		Capacity: size.rate * int(time.Duration(size.rounds+4)*size.every/time.Second)}
+	for range 3 {
+		s := startServer(t, onDynamo(endpoint)...)
+		network := realtest.NewProxy(t, s.URL[len("http://"):])
+		r.servers, r.networks = append(r.servers, s), append(r.networks, network)
+		r.load.Servers = append(r.load.Servers, "http://"+network.Addr)
+	}
+	cache := new(int64(5000))
+	results, err := dial(t, r.servers[0].URL).Create(t.Context(), sequence.CreateRequest{Specs: []sequence.Spec{
+		{Name: "up", ClientCacheMax: cache}, {Name: "down", Increment: new(int64(-3)), ClientCacheMax: cache}}})
+	if err != nil || results[0].Err != nil || results[1].Err != nil {
+		t.Fatal(results, err)
+	}
+	return r
+}
+
+// launch starts a new client in place i.
+func (r *faultRun) launch(t *testing.T, i int) {
+	r.load.Client = fmt.Sprintf("%03d", r.started)
+	r.started++
+	r.clients[i] = r.load.start(t)
+}
+
+// replaceClient kills a client and starts another.
+func (r *faultRun) replaceClient(t *testing.T) {
+	i := rand.IntN(len(r.clients))
+	r.clients[i].Process.Kill()
+	r.clients[i].Wait()
+	r.launch(t, i)
+}
+
+// disturb kills a server and a client, brings both back, slows a network down,
+// and does one more thing to another server.
+func (r *faultRun) disturb(t *testing.T, round int) {
+	victim := rand.IntN(len(r.servers))
+	r.servers[victim].Kill()
+	r.replaceClient(t)
+	r.servers[victim].Start()
+	r.networks[round%3].Delay(time.Duration(rand.IntN(50)) * time.Millisecond)
+	other := (victim + 1) % 3
+	switch round % 3 {
+	case 0: // a server that sleeps through what the others do
+		r.servers[other].Pause()
+		time.AfterFunc(r.every/2, r.servers[other].Resume)
+	case 1: // replies that never arrive
+		r.networks[other].Stall()
+		time.AfterFunc(r.every/2, r.networks[other].Restore)
+	case 2:
+		_, err := dial(t, r.servers[victim].URL).Alter(t.Context(), sequence.AlterRequest{
+			Spec: sequence.Spec{Name: "up", Labels: map[string]string{"round": fmt.Sprint(round)}}})
+		if err != nil {
+			t.Logf("alter in round %d: %v", round, err)
+		}
+	}
+}
+
+// stop ends the clients in order.
+func (r *faultRun) stop(t *testing.T) {
+	for _, c := range r.clients {
 		c.Process.Signal(syscall.SIGTERM)
 	}
-	for _, c := range clients {
+	for _, c := range r.clients {
 		if err := c.Wait(); err != nil {
 			t.Errorf("client: %v", err)
 		}
-	}
-	total := 0
-	for _, name := range l.Sequences {
-		total += judge(t, filepath.Join(l.Dir, name), name == "down")
-	}
-	t.Logf("%d values, %d clients, %d kills of servers and of clients", total, started, size.rounds)
-	if total < size.values {
-		t.Errorf("only %d values were logged, want %d", total, size.values)
 	}
 }
 

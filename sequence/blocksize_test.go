@@ -7,7 +7,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestBlockSize(t *testing.T) {
+func TestBlockIsAsLargeAsTheDemandAllows(t *testing.T) {
 	endless := Spec{Name: "s"}
 	for name, c := range map[string]struct {
 		spec   Spec

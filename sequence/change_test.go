@@ -276,7 +276,7 @@ func at(next int64, exhausted bool) Record {
 	return r
 }
 
-func TestAltered(t *testing.T) {
+func TestAlterRaisesTheVersionAndKeepsTheCounter(t *testing.T) {
 	type want struct {
 		next      int64
 		exhausted bool
@@ -324,7 +324,7 @@ func TestAltered(t *testing.T) {
 	}
 }
 
-func TestRestarted(t *testing.T) {
+func TestRestartBackNeedsLeaveAndANewEpoch(t *testing.T) {
 	for name, c := range map[string]struct {
 		from  Record
 		with  *int64
@@ -361,7 +361,7 @@ func TestRestarted(t *testing.T) {
 	}
 }
 
-func TestRecreated(t *testing.T) {
+func TestRecreationGoesOnBeyondTheTombstone(t *testing.T) {
 	for name, c := range map[string]struct {
 		old   Record
 		spec  Spec

@@ -28,7 +28,7 @@ func makeToken(t *testing.T, data, scope string) string {
 	return strings.TrimSpace(out)
 }
 
-func TestTokens(t *testing.T) {
+func TestCallsNeedATokenOfTheirScope(t *testing.T) {
 	t.Parallel()
 	data := filepath.Join(t.TempDir(), "data")
 	admin, lease := makeToken(t, data, "admin"), makeToken(t, data, "lease")
@@ -165,7 +165,7 @@ func writePEM(t *testing.T, path, kind string, der []byte) {
 	}
 }
 
-func TestTLS(t *testing.T) {
+func TestCertificateIsServedAndReadAgain(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	certificate(t, dir, "first")

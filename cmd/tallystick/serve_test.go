@@ -78,7 +78,7 @@ func TestSecondServerOfAPortIsTold(t *testing.T) {
 	}
 }
 
-func TestHealthAndMetrics(t *testing.T) {
+func TestServerShowsItsHealthAndMetrics(t *testing.T) {
 	t.Parallel()
 	p := start(t)
 	p.run(t, "tallystick seq create a && tallystick seq next a -n 7; tallystick seq next b")
@@ -292,9 +292,9 @@ func TestOtherSitesCannotPost(t *testing.T) {
 	}
 }
 
-// TestThickClient takes values through the library, as an application does,
+// TestLibraryClientBurnsNothing takes values through the library, as an application does,
 // and burns none.
-func TestThickClient(t *testing.T) {
+func TestLibraryClientBurnsNothing(t *testing.T) {
 	t.Parallel()
 	p := start(t)
 	p.run(t, "tallystick seq create orders_seq")

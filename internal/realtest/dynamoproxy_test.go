@@ -67,7 +67,7 @@ func TestDynamoProxyCountsByOperationAndTable(t *testing.T) {
 }
 
 // Each action fails the write as it says, and leaves behind what it says.
-func TestDynamoProxyActions(t *testing.T) {
+func TestDynamoProxyActionsDoWhatTheySay(t *testing.T) {
 	for name, c := range map[string]struct {
 		action  realtest.Action
 		code    string // of the API's error; "": another error

@@ -13,7 +13,7 @@ import (
 // client is the policy of a client's cache with the defaults.
 var client = refill.Policy{Buffer: 5 * time.Second, Periods: 2, Min: 50, Max: 500}
 
-func TestLevel(t *testing.T) {
+func TestLevelFollowsTheRateWithinItsBounds(t *testing.T) {
 	huge := refill.Policy{Buffer: time.Hour, Periods: 2, Min: 1, Max: math.MaxInt64}
 	for name, c := range map[string]struct {
 		policy refill.Policy
@@ -77,7 +77,7 @@ func TestDueBelowTheThresholdAndWhenEmpty(t *testing.T) {
 	}
 }
 
-func TestNextLook(t *testing.T) {
+func TestNextLookComesBeforeTheThresholdIsPassed(t *testing.T) {
 	for name, c := range map[string]struct {
 		level refill.Level
 		held  int64

@@ -121,7 +121,7 @@ func TestSpikeAfterIdlenessIsSpreadOverIt(t *testing.T) {
 	near(t, "mean", w.Mean(at(59.5)), 690./59.5)
 }
 
-func TestGaps(t *testing.T) {
+func TestGapOfAnyLengthIsAveragedOver(t *testing.T) {
 	for name, c := range map[string]struct {
 		gap  float64 // seconds between two feeds
 		n    int64   // values of the second

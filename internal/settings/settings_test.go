@@ -37,7 +37,7 @@ func write(t *testing.T, content string) string {
 	return path
 }
 
-func TestOrder(t *testing.T) {
+func TestCommandLineGoesBeforeEnvironmentBeforeFile(t *testing.T) {
 	path := write(t, "# all from the file\nlisten: file\nmax-in-flight: 7\ndrain-timeout: 7s\ninsecure-no-tls: true\nmetrics-sequence: [a, b]\n")
 	environ := []string{"TALLYSTICK_LISTEN=env", "TALLYSTICK_MAX_IN_FLIGHT=8", "TALLYSTICK_TOKEN=unknown here", "HOME=/"}
 	f := flags("--listen", "flag")
@@ -96,7 +96,7 @@ func TestMistakesAreNamed(t *testing.T) {
 	}
 }
 
-func TestMissingFile(t *testing.T) {
+func TestMissingFileIsNamed(t *testing.T) {
 	if err := settings.Apply(flags(), keys, filepath.Join(t.TempDir(), "none"), nil); err == nil {
 		t.Error("no error")
 	}

@@ -73,7 +73,7 @@ func TestBadAtTheStartIsAnError(t *testing.T) {
 	}
 }
 
-func TestOtherFilesCount(t *testing.T) {
+func TestChangeOfAnotherFileIsNoticed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
 		path, other := filepath.Join(dir, "cert"), filepath.Join(dir, "key")

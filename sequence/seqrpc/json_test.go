@@ -111,7 +111,7 @@ func TestJSONMistakesAreOneClearLine(t *testing.T) {
 	}
 }
 
-func TestJSONErrors(t *testing.T) {
+func TestJSONErrorsCarryCodeFieldAndRemedy(t *testing.T) {
 	url := serve(t, &stub{err: &sequence.Error{Code: sequence.CodeNotFound, Field: "name", Message: "no such thing", Remedy: "create it"}}).URL
 	status, answer := post(t, url, "Get", `{"name":"a"}`)
 	if status != 404 {

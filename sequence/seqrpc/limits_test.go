@@ -61,8 +61,8 @@ func TestOversizedBodyIsInvalid(t *testing.T) {
 	}
 }
 
-// TestCompressedBomb sends a small body that is large once it is unpacked.
-func TestCompressedBomb(t *testing.T) {
+// TestCompressedBombIsRefused sends a small body that is large once it is unpacked.
+func TestCompressedBombIsRefused(t *testing.T) {
 	var small bytes.Buffer
 	zip := gzip.NewWriter(&small)
 	zip.Write([]byte(`{"name":"`))

@@ -59,9 +59,9 @@ var networks = []network{
 	},
 }
 
-// TestProtocols makes every call in every protocol over every HTTP that the
+// TestEveryProtocolIsAnswered makes every call in every protocol over every HTTP that the
 // protocol can use.
-func TestProtocols(t *testing.T) {
+func TestEveryProtocolIsAnswered(t *testing.T) {
 	for _, n := range networks {
 		for _, p := range []struct {
 			name    string
@@ -153,7 +153,7 @@ func checkFailure(t *testing.T, name string, err error) {
 	}
 }
 
-func TestDialTLS(t *testing.T) {
+func TestDialTrustsTheCAFileOnly(t *testing.T) {
 	srv := newServer(&stub{record: fullRecord})
 	srv.EnableHTTP2 = true
 	srv.StartTLS()
