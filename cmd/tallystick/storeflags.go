@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/url"
 	"os"
 	"path/filepath"
 
@@ -48,6 +49,9 @@ func (o *storeOptions) check() error {
 	if o.kind != storeBolt && o.kind != storeDynamo {
 		return &usageError{err: fmt.Errorf("--store %q is not known", o.kind), field: "store", remedy: "use bolt or dynamodb"}
 	}
+	if u, err := url.Parse(o.endpoint); o.endpoint != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
+		return &usageError{err: fmt.Errorf("--dynamodb-endpoint %q is no URL", o.endpoint), field: "dynamodb_endpoint", remedy: "write it like http://127.0.0.1:8000"}
+	}
 	return nil
 }
 
@@ -84,19 +88,15 @@ func (o *storeOptions) unopened(err error) error {
 	}
 	whole := *e
 	where := cmp.Or(o.endpoint, "AWS")
-	switch e.Field {
-	case "region":
+	switch {
+	case e.Field == "region":
 		whole.Remedy = "give --dynamodb-region, or set AWS_REGION"
-	case "table":
-		whole.Message = fmt.Sprintf("%s at %s", e.Message, where)
-		whole.Remedy = "check --dynamodb-table and --dynamodb-region; --dynamodb-create makes it"
-	case "credentials":
-		whole.Remedy = "set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
-	default:
-		whole.Message = fmt.Sprintf("DynamoDB table %q at %s: %s", o.table, where, e.Message)
-		if e.Code == sequence.CodeUnavailable && e.Remedy == "" {
-			whole.Remedy = "check --dynamodb-endpoint, --dynamodb-region and the network"
-		}
+	case e.Field == "table" && errors.Is(e, sequence.ErrPrecondition):
+		whole.Message = fmt.Sprintf("DynamoDB %s at %s", e.Message, where)
+		whole.Remedy = "check --dynamodb-table, --dynamodb-region and --dynamodb-endpoint; --dynamodb-create makes it"
+	case e.Remedy == "":
+		whole.Message = fmt.Sprintf("cannot use DynamoDB table %q at %s: %s", o.table, where, e.Message)
+		whole.Remedy = "check --dynamodb-endpoint, --dynamodb-region and the network"
 	}
 	return &whole
 }

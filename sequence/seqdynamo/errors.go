@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws/retry"
@@ -37,6 +39,8 @@ func (s *Store) translate(err error, sent, writes bool) error {
 		return throttled(err)
 	case answered && status(err) < http.StatusInternalServerError:
 		return &sequence.Error{Code: sequence.CodeInternal, Message: "DynamoDB refuses the request", Err: briefly(api)}
+	case !sent && strings.Contains(err.Error(), "get credentials: "): // the SDK has no type for it
+		return noCredentials(err)
 	case !sent:
 		return &sequence.Error{Code: sequence.CodeUnavailable, Message: "no request to DynamoDB could be sent", Err: briefly(err)}
 	case writes:
@@ -100,6 +104,12 @@ func briefly(err error) error {
 	if api, ok := errors.AsType[smithy.APIError](err); ok {
 		return brief{api.ErrorCode() + ": " + api.ErrorMessage(), err}
 	}
+	if sending, ok := errors.AsType[*url.Error](err); ok {
+		return brief{sending.Err.Error(), err}
+	}
+	if code := status(err); code >= http.StatusMultipleChoices {
+		return brief{fmt.Sprintf("HTTP status %d, and the answer is not DynamoDB's", code), err}
+	}
 	if op, ok := errors.AsType[*smithy.OperationError](err); ok {
 		return brief{op.Err.Error(), err}
 	}
@@ -118,8 +128,23 @@ func notDone(err error) error {
 	return &sequence.Error{Code: sequence.CodeUnavailable, Message: "not done", Err: err}
 }
 
+// noCredentials returns the error for a request that could not be signed.
+func noCredentials(err error) error {
+	cause := brief{"none in the environment, in AWS's files, and no role of this machine", err}
+	if text := err.Error(); !strings.Contains(text, "no EC2 IMDS role found") {
+		for _, around := range []string{"get credentials: ", "failed to refresh cached credentials, "} {
+			if _, inner, ok := strings.Cut(text, around); ok {
+				text = inner
+			}
+		}
+		cause.text = text
+	}
+	return &sequence.Error{Code: sequence.CodeUnavailable, Field: "credentials", Message: "there are no AWS credentials", Err: cause, RetryAfter: rightsDelay,
+		Remedy: "set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"}
+}
+
 func noTable(table string) error {
-	return &sequence.Error{Code: sequence.CodePrecondition, Message: fmt.Sprintf("table %q does not exist", table),
+	return &sequence.Error{Code: sequence.CodePrecondition, Field: "table", Message: fmt.Sprintf("table %q does not exist", table),
 		Remedy: "check its name and region, or have it created"}
 }
 

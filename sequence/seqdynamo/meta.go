@@ -39,12 +39,16 @@ type meta struct {
 
 var errNoMeta = errors.New("no meta item")
 
-// ensureMeta returns the meta item, and writes it if the table is empty. id is
-// the TableId.
-func (s *Store) ensureMeta(ctx context.Context, id string) (meta, error) {
+// ensureMeta returns the meta item, and writes it if the table is empty
+// and not to be adopted. id is the TableId.
+func (s *Store) ensureMeta(ctx context.Context, id string, adopt bool) (meta, error) {
 	m, err := s.loadMeta(ctx)
 	if !errors.Is(err, errNoMeta) {
 		return m, err
+	}
+	if adopt { // there is nothing to adopt, and a mistaken name must not look like success
+		return meta{}, &sequence.Error{Code: sequence.CodePrecondition, Message: fmt.Sprintf("table %q holds no sequences", s.table),
+			Remedy: "name the table that was restored"}
 	}
 	if empty, err := s.empty(ctx); err != nil {
 		return meta{}, err

@@ -72,7 +72,7 @@ func (s *Store) open(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	meta, err := s.ensureMeta(ctx, id)
+	meta, err := s.ensureMeta(ctx, id, o.Adopt)
 	if err != nil {
 		return err
 	}
@@ -84,7 +84,7 @@ func (s *Store) open(ctx context.Context, o Options) error {
 // usual chain of credentials. An endpoint on this machine needs neither
 // credentials nor a region.
 func newClient(ctx context.Context, o Options) (*dynamodb.Client, error) {
-	var options []func(*config.LoadOptions) error
+	options := []func(*config.LoadOptions) error{config.WithLogger(logging.Nop{})} // what goes wrong is in the errors
 	if o.Region != "" {
 		options = append(options, config.WithRegion(o.Region))
 	}
@@ -96,7 +96,8 @@ func newClient(ctx context.Context, o Options) (*dynamodb.Client, error) {
 	}
 	cfg, err := config.LoadDefaultConfig(ctx, options...)
 	if err != nil {
-		return nil, &sequence.Error{Code: sequence.CodePrecondition, Message: "the AWS configuration cannot be read", Err: err}
+		return nil, &sequence.Error{Code: sequence.CodePrecondition, Field: "credentials", Message: "the AWS configuration cannot be read", Err: err,
+			Remedy: "check AWS_PROFILE and AWS's files"}
 	}
 	if cfg.Region == "" {
 		return nil, &sequence.Error{Code: sequence.CodeInvalid, Field: "region", Message: "the AWS region is not known",
@@ -104,7 +105,6 @@ func newClient(ctx context.Context, o Options) (*dynamodb.Client, error) {
 	}
 	return dynamodb.NewFromConfig(cfg, func(d *dynamodb.Options) {
 		d.HTTPClient = newHTTPClient()
-		d.Logger = logging.Nop{} // what goes wrong is in the errors
 		if o.Endpoint != "" {
 			d.BaseEndpoint = &o.Endpoint
 		}
