@@ -106,7 +106,8 @@ func undialled(err error) error {
 	if e, ok := errors.AsType[*sequence.Error](err); ok {
 		return &usageError{err: errors.New(e.Message), field: e.Field, remedy: e.Remedy}
 	}
-	return usagef("%s", strings.TrimPrefix(err.Error(), "seqrpc: "))
+	message, remedy, _ := strings.Cut(strings.TrimPrefix(err.Error(), "seqrpc: "), " (")
+	return &usageError{err: errors.New(message), field: "server", remedy: strings.TrimSuffix(remedy, ")")}
 }
 
 // outcome returns the error of a call to the server for people. ctx is the

@@ -127,11 +127,11 @@ func describe(err error, usage bool) failure {
 	if e, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
 		f = describeFlag(e)
 	}
-	if e, ok := errors.AsType[*sequence.Error](err); ok {
-		f = describeCoded(e)
-	}
 	if e, ok := describeMigration(err); ok {
 		f = e
+	}
+	if e, ok := errors.AsType[*sequence.Error](err); ok { // after: its cause may be one that migrations have too
+		f = describeCoded(e)
 	}
 	f.Message = strings.Join(strings.Fields(f.Message), " ")
 	return f

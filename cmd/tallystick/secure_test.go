@@ -199,3 +199,38 @@ func servedName(t *testing.T, url string) string {
 	defer conn.Close()
 	return conn.ConnectionState().PeerCertificates[0].Subject.CommonName
 }
+
+// TestGreetingWorksWithTokensAndTLS types what a server prints that asks for
+// both.
+func TestGreetingWorksWithTokensAndTLS(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	certificate(t, dir, "greeting")
+	data := filepath.Join(dir, "data")
+	admin := makeToken(t, data, "admin")
+	p := start(t, "--listen", "0.0.0.0:0", "--data", data, "--tls-cert", filepath.Join(dir, "cert.pem"), "--tls-key", filepath.Join(dir, "key.pem"))
+	_, script, _ := strings.Cut(p.out.String(), "Try it:\n\n")
+	script, _, _ = strings.Cut(script, "\n\nStop it")
+	script = strings.NewReplacer("TALLYSTICK_TOKEN=...", "TALLYSTICK_TOKEN="+admin, "curl ", "curl -s ").Replace(script)
+	out, code := shell(t, dir, script)
+	if code != 0 || !strings.Contains(out, "\n1001\n1006\n") || !strings.Contains(out, `"runs":[{"first":"1026","step":"5","count":5}]`) {
+		t.Errorf("%s\nprinted [exit %d]\n%s", script, code, out)
+	}
+}
+
+// TestRefusedTokensAreLoggedNowAndThen: the first at once, a flood not.
+func TestRefusedTokensAreLoggedNowAndThen(t *testing.T) {
+	t.Parallel()
+	data := filepath.Join(t.TempDir(), "data")
+	makeToken(t, data, "lease")
+	p := start(t, "--data", data)
+	for range 50 {
+		post(t, http.DefaultClient, p.url+procedures+"Lease", "tally_wrong", "{}")
+	}
+	if n := strings.Count(p.err.String(), `"msg":"refused","reason":"the token is not known"`); n < 1 || n > 3 {
+		t.Errorf("%d lines: %s", n, p.err)
+	}
+	if strings.Contains(p.err.String(), "tally_wrong") {
+		t.Error("a token is in the log")
+	}
+}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 
 	"github.com/spf13/cobra"
 
@@ -24,6 +25,7 @@ over within seconds; values cached under the old definition are burned.
 Changing direction needs --reuse-values, because values repeat.`,
 		Example: `  tallystick seq alter orders_seq --increment 10
   tallystick seq alter orders_seq --max 2147483647 --if-version 3
+  tallystick seq alter ring_seq --cycle=false
   tallystick seq alter orders_seq --owner 'team orders' --label env=prod
   tallystick seq alter orders_seq --label ""`,
 		Args:              names("NAME"),
@@ -34,7 +36,7 @@ Changing direction needs --reuse-values, because values repeat.`,
 				return err
 			}
 			if !flags.given(cmd) {
-				return usagef("nothing to alter: say what with a flag")
+				return &usageError{err: errors.New("nothing to alter"), remedy: "say what with a flag; --help lists them"}
 			}
 			return c.with(cmd, func(ctx context.Context, s service) error {
 				r, err := s.Alter(ctx, sequence.AlterRequest{Spec: spec, IfVersion: ifVersion, ReuseValues: reuse})

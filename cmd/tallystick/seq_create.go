@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -46,10 +47,10 @@ is refused does not stop the others.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if file != "" {
 				if len(args) > 0 {
-					return usagef("give a NAME or --file, not both")
+					return &usageError{err: errors.New("NAME and --file exclude each other"), remedy: "write the names into the file"}
 				}
 				if given := flags.firstGiven(cmd); given != "" {
-					return usagef("--%s and --file exclude each other: write it into the file", given)
+					return &usageError{err: fmt.Errorf("--%s and --file exclude each other", given), remedy: "write it into the file"}
 				}
 				return c.createFrom(cmd, file, reuse)
 			}
@@ -64,6 +65,7 @@ is refused does not stop the others.`,
 		},
 	}
 	flags.add(cmd)
+	tellDefaults(cmd)
 	cmd.Flags().StringVar(&file, "file", "", "create what this `file` defines; - is standard input")
 	cmd.Flags().BoolVar(&reuse, "reuse-values", false, "let a deleted name begin at its start again: values repeat")
 	return cmd

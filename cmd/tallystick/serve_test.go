@@ -347,3 +347,35 @@ func TestInterruptedNextSaysSo(t *testing.T) {
 		t.Errorf("%v %q", err, got)
 	}
 }
+
+// TestBatchesAreLoggedItemByItem: a refused sequence is not one that was made.
+func TestBatchesAreLoggedItemByItem(t *testing.T) {
+	t.Parallel()
+	p := start(t)
+	p.run(t, `printf '{"name":"a"}\n{"name":"b","increment":0}\n' | tallystick seq create --file -; tallystick seq delete a --yes`)
+	for _, line := range []string{
+		`"method":"Create","code":"ok",`, `"done":1,"names":["a"],"refused":1,"refusals":["b: invalid_argument"]`,
+		`"method":"Delete","code":"ok",`, `"done":1,"names":["a"]}`,
+	} {
+		if !strings.Contains(p.err.String(), line) {
+			t.Errorf("the log lacks %s:\n%s", line, p.err)
+		}
+	}
+	if page := get(t, p.url+"/metrics"); !strings.Contains(page, `tallystick_rpc_changes_total{code="invalid_argument",method="Create"} 1`) {
+		t.Error("/metrics does not count the refused sequence")
+	}
+}
+
+func TestRootSaysWhatIsWhere(t *testing.T) {
+	t.Parallel()
+	p := start(t)
+	page := get(t, p.url+"/")
+	for _, part := range []string{procedures + "Lease", "/metrics", "/livez", "/readyz"} {
+		if !strings.Contains(page, part) {
+			t.Errorf("/ lacks %s", part)
+		}
+	}
+	if got := statusOf(t, p.url+"/nowhere", ""); got != http.StatusNotFound {
+		t.Errorf("/nowhere: %d", got)
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -64,13 +65,16 @@ func specsFromLines(b []byte) ([]sequence.Spec, error) {
 func specsFromYAML(b []byte) ([]sequence.Spec, error) {
 	var list []yaml.Node
 	if err := yaml.Unmarshal(b, &list); err != nil {
+		if _, other := errors.AsType[*yaml.TypeError](err); other {
+			return nil, errors.New("is neither JSON lines nor a YAML list of definitions (begin each one with - name: NAME)")
+		}
 		return nil, fmt.Errorf("is neither JSON lines nor a YAML list of definitions: %s", strings.Join(strings.Fields(err.Error()), " "))
 	}
 	specs := make([]sequence.Spec, 0, len(list))
 	for _, node := range list {
 		spec, err := specFromNode(&node)
 		if err != nil {
-			return nil, fmt.Errorf("line %d: %s", node.Line, withoutPlace(err))
+			return nil, fmt.Errorf("line %d: %s", lineOf(&node), withoutPlace(err))
 		}
 		specs = append(specs, spec)
 	}
@@ -80,13 +84,28 @@ func specsFromYAML(b []byte) ([]sequence.Spec, error) {
 func specFromNode(node *yaml.Node) (sequence.Spec, error) {
 	var fields map[string]any
 	if err := node.Decode(&fields); err != nil {
-		return sequence.Spec{}, fmt.Errorf("is no definition: write NAME: VALUE")
+		return sequence.Spec{}, errors.New("is no definition (write FIELD: VALUE)")
 	}
 	b, err := json.Marshal(fields)
 	if err != nil {
 		return sequence.Spec{}, err
 	}
 	return parseSpec(b)
+}
+
+// lineOf returns the line of the first key of a definition that is wrong by
+// itself, or the definition's.
+func lineOf(node *yaml.Node) int {
+	if node.Kind != yaml.MappingNode {
+		return node.Line
+	}
+	for i := 0; i+1 < len(node.Content); i += 2 {
+		one := yaml.Node{Kind: yaml.MappingNode, Tag: node.Tag, Content: node.Content[i : i+2]}
+		if _, err := specFromNode(&one); err != nil {
+			return node.Content[i].Line
+		}
+	}
+	return node.Line
 }
 
 var place = regexp.MustCompile(`\(line \d+:\d+\):? ?`)

@@ -24,21 +24,42 @@ type specFlags struct {
 
 func (s *specFlags) add(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.Var(int64Flag{&s.spec.Start}, "start", "first `value` (default: min, max when descending)")
-	f.Var(int64Flag{&s.spec.Increment}, "increment", "`step` between values, negative to descend (default 1)")
-	f.Var(int64Flag{&s.spec.Min}, "min", "lowest `value` (default 1, the lowest there is when descending)")
-	f.Var(int64Flag{&s.spec.Max}, "max", "highest `value` (default the highest there is, -1 when descending)")
-	f.BoolVar(&s.cycle, "cycle", false, "begin again after the last value")
+	f.Var(int64Flag{&s.spec.Start}, "start", "first `value`")
+	f.Var(int64Flag{&s.spec.Increment}, "increment", "`step` between values, negative to descend")
+	f.Var(int64Flag{&s.spec.Min}, "min", "lowest `value`")
+	f.Var(int64Flag{&s.spec.Max}, "max", "highest `value`")
+	f.BoolVar(&s.cycle, "cycle", false, "begin again after the last value; --cycle=false ends there")
 	f.BoolVar(&s.descending, "descending", false, "short for --increment -1")
-	f.Var(int64Flag{&s.spec.BlockSize}, "block-size", "least `values` a server takes from the store at once (default 1000)")
-	f.Var(int64Flag{&s.spec.MaxBlock}, "max-block", "most `values` it takes at once (default 1000000)")
-	f.Var(int64Flag{&s.spec.ServerCacheMax}, "server-cache-max", "most unserved `values` one server holds (default 2000000)")
-	f.Var(int64Flag{&s.spec.ClientCacheMin}, "client-cache-min", "least `values` a client's full cache holds (default 50)")
-	f.Var(int64Flag{&s.spec.ClientCacheMax}, "client-cache-max", "most `values` it holds (default 500)")
-	f.Var(int64Flag{&s.spec.MinThreshold}, "min-threshold", "a client refills when this many `values` are left (default a fifth of its cache)")
-	f.Var(int64Flag{&s.spec.BufferSeconds}, "buffer-seconds", "`seconds` of consumption a client keeps ahead (default 5)")
+	f.Var(int64Flag{&s.spec.BlockSize}, "block-size", "least `values` a server takes from the store at once")
+	f.Var(int64Flag{&s.spec.MaxBlock}, "max-block", "most `values` it takes at once")
+	f.Var(int64Flag{&s.spec.ServerCacheMax}, "server-cache-max", "most unserved `values` one server holds")
+	f.Var(int64Flag{&s.spec.ClientCacheMin}, "client-cache-min", "least `values` a client's full cache holds")
+	f.Var(int64Flag{&s.spec.ClientCacheMax}, "client-cache-max", "most `values` it holds")
+	f.Var(int64Flag{&s.spec.MinThreshold}, "min-threshold", "a client refills when this many `values` are left")
+	f.Var(int64Flag{&s.spec.BufferSeconds}, "buffer-seconds", "`seconds` of consumption a client keeps ahead")
 	f.StringVar(&s.owner, "owner", "", "`who` to ask about it")
 	f.StringArrayVar(&s.labels, "label", nil, "label as `KEY=VALUE`; may be repeated")
+}
+
+// tellDefaults adds to the help what a new definition has where a flag is left
+// out.
+func tellDefaults(cmd *cobra.Command) {
+	for name, def := range map[string]string{
+		"start":            "min, max when descending",
+		"increment":        "1",
+		"min":              "1, the lowest there is when descending",
+		"max":              "the highest there is, -1 when descending",
+		"block-size":       number(sequence.DefaultBlockSize),
+		"max-block":        number(sequence.DefaultMaxBlock),
+		"server-cache-max": number(sequence.DefaultServerCacheMax),
+		"client-cache-min": number(sequence.DefaultClientCacheMin),
+		"client-cache-max": number(sequence.DefaultClientCacheMax),
+		"min-threshold":    "a fifth of its cache",
+		"buffer-seconds":   number(sequence.DefaultBufferSeconds),
+	} {
+		f := cmd.Flags().Lookup(name)
+		f.Usage += " (default " + def + ")"
+	}
 }
 
 // said returns the spec that the flags describe.
@@ -50,7 +71,7 @@ func (s *specFlags) said(cmd *cobra.Command, name string) (sequence.Spec, error)
 	}
 	if s.descending {
 		if spec.Increment != nil {
-			return spec, &usageError{err: errors.New("--descending is --increment -1: give only one of them"), field: "increment"}
+			return spec, &usageError{err: errors.New("--descending is --increment -1"), field: "increment", remedy: "give only one of them"}
 		}
 		spec.Increment = new(int64(-1))
 	}

@@ -58,7 +58,7 @@ Scope lease lets an application take and return values; scope admin everything.`
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			s, err := access.ParseScope(scope)
 			if err != nil {
-				return &usageError{err: err, field: "scope"}
+				return &usageError{err: fmt.Errorf("--scope %q is not known", scope), field: "scope", remedy: "use lease or admin"}
 			}
 			path, err := file(cmd)
 			if err != nil {

@@ -27,7 +27,7 @@ func Revoke(path, id string) error {
 	return change(path, func(tokens []Token) ([]Token, error) {
 		rest, found := without(tokens, id)
 		if !found {
-			return nil, fmt.Errorf("no token has the id %q: see `tallystick token list`", id)
+			return nil, fmt.Errorf("no token has the id %q (`tallystick token list` shows them)", id)
 		}
 		return rest, nil
 	})

@@ -43,13 +43,13 @@ func ParseURL(raw string) (string, error) {
 	u, err := url.Parse(raw)
 	switch {
 	case raw == "":
-		return "", errors.New("server URL is empty: give one like http://127.0.0.1:7070")
+		return "", errors.New("the server URL is empty (write it like http://127.0.0.1:7070)")
 	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
-		return "", fmt.Errorf("server URL %q: give one like http://127.0.0.1:7070", raw)
+		return "", fmt.Errorf("server URL %q is none (write it like http://127.0.0.1:7070)", raw)
 	case u.User != nil:
-		return "", fmt.Errorf("server URL of %s holds a password: give the token apart", u.Host)
+		return "", fmt.Errorf("server URL of %s holds a password (give the token apart)", u.Host)
 	case u.RawQuery != "" || u.Fragment != "":
-		return "", fmt.Errorf("server URL %q: drop everything from the ? or # on", raw)
+		return "", fmt.Errorf("server URL %q has more than a path (drop everything from the ? or # on)", raw)
 	}
 	return strings.TrimRight(raw, "/"), nil
 }

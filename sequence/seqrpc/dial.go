@@ -58,7 +58,7 @@ func Dial(urls string, opts Options) (*Client, error) {
 		if opts.Token != "" && !opts.InsecureNoTLS && rpcwire.Readable(base) {
 			return nil, &sequence.Error{Code: sequence.CodeInvalid, Field: "server",
 				Message: fmt.Sprintf("the token would go to %s in clear text", base),
-				Remedy:  "use https://, or --insecure-no-tls (Options.InsecureNoTLS) to send it all the same"}
+				Remedy:  "use https://, or allow it with --insecure-no-tls, Options.InsecureNoTLS"}
 		}
 		c.targets = append(c.targets, &target{
 			url: base,
