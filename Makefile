@@ -6,9 +6,10 @@ STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 VERSION  = $(or $(shell git describe --tags --always --dirty 2>/dev/null),dev)
 FUZZTIME = 30s
+PREFIX   = /usr/local
 
 .DEFAULT_GOAL := help
-.PHONY: help run test setup build lint race fuzz faults bench
+.PHONY: help run test setup build install lint race fuzz faults bench
 
 help:
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile | expand -t 16
@@ -24,6 +25,10 @@ setup: ## install the servers that the tests start, where missing
 
 build: ## build bin/tallystick
 	go build -trimpath -ldflags '-X main.version=$(VERSION)' -o bin/tallystick ./cmd/tallystick
+
+install: build ## put it into PREFIX/bin (/usr/local)
+	mkdir -p $(DESTDIR)$(PREFIX)/bin
+	install -m 755 bin/tallystick $(DESTDIR)$(PREFIX)/bin/tallystick
 
 lint: ## gofmt, go vet, staticcheck
 	@unformatted=$$(find . -name '*.go' ! -path './.*' ! -name '*.pb.go' ! -name '*.connect.go' -exec gofmt -s -l {} +); \

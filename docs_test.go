@@ -84,6 +84,7 @@ func steps(block string) []step {
 // A session is a reader's terminal: a folder of its own and a running server.
 type session struct {
 	dir, address string
+	second       string // port of a server that a document starts itself
 	env          []string
 }
 
@@ -93,7 +94,13 @@ func newSession(t *testing.T) *session {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	s := &session{dir: t.TempDir(), address: l.Addr().String()}
+	other, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	_, port, _ := net.SplitHostPort(other.Addr().String())
+	s := &session{dir: t.TempDir(), address: l.Addr().String(), second: port}
 	repo, err := os.Getwd()
 	if err != nil {
 		t.Fatal(err)
@@ -102,6 +109,7 @@ func newSession(t *testing.T) *session {
 		"PATH="+filepath.Join(s.dir, "bin")+":"+os.Getenv("PATH"),
 		"TALLYSTICK_SERVER=http://"+s.address, "TALLYSTICK_LISTEN="+s.address, "TALLYSTICK_DATA="+filepath.Join(s.dir, "data"))
 	l.Close()
+	other.Close()
 	s.start(t, repo)
 	if err := os.Symlink(filepath.Join(repo, "bin"), filepath.Join(s.dir, "bin")); err != nil {
 		t.Fatal(err)
@@ -177,6 +185,10 @@ func (s *session) do(t *testing.T, st step) {
 		s.compare(t, st, string(greeting))
 		return
 	}
+	if strings.HasPrefix(st.command, "tallystick serve ") && !strings.Contains(st.command, "--print-config") {
+		s.compare(t, st, s.serve(t, st.command))
+		return
+	}
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "bash", "-c", s.here(st.command))
@@ -192,6 +204,34 @@ func (s *session) do(t *testing.T, st step) {
 	s.compare(t, st, string(out))
 }
 
+// serve starts a server that a document shows, leaves it running and returns
+// how it greets.
+func (s *session) serve(t *testing.T, command string) string {
+	t.Helper()
+	cmd := exec.Command("bash", "-c", "exec "+s.here(command))
+	cmd.Dir, cmd.Env = s.dir, s.env
+	realtest.DieWithTest(cmd)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		cmd.Process.Kill()
+		cmd.Wait()
+	})
+	var greeting strings.Builder
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		fmt.Fprintln(&greeting, lines.Text())
+		if strings.HasPrefix(lines.Text(), "Stop it") {
+			break
+		}
+	}
+	return greeting.String()
+}
+
 // run runs a Go block. The sequences it uses may be new.
 func (s *session) run(t *testing.T, body string) {
 	t.Helper()
@@ -204,6 +244,9 @@ func (s *session) run(t *testing.T, body string) {
 	}
 	var b strings.Builder
 	b.WriteString("package main\n\nimport (\n\t\"context\"\n\t\"log\"\n")
+	if strings.Contains(body, "errors.") {
+		b.WriteString("\t\"errors\"\n")
+	}
 	for _, name := range []string{"sequence", "sequence/seqrpc", "sequence/seqbolt"} {
 		if strings.Contains(body, filepath.Base(name)+".") {
 			fmt.Fprintf(&b, "\t%q\n", module+name)
@@ -235,7 +278,8 @@ func (s *session) run(t *testing.T, body string) {
 
 // here replaces the documents' addresses by this session's.
 func (s *session) here(text string) string {
-	return strings.NewReplacer("127.0.0.1:7070", s.address, "10.0.0.1:7070", s.address, "10.0.0.2:7070", s.address).Replace(text)
+	return strings.NewReplacer("127.0.0.1:7070", s.address, ":7443", ":"+s.second,
+		"https://10.0.0.1:7070", "http://"+s.address, "https://10.0.0.2:7070", "http://"+s.address).Replace(text)
 }
 
 // compare holds what a command printed against the document.
