@@ -12,7 +12,7 @@ import (
 func (s *State) Preflight(ctx context.Context) error {
 	text, err := s.rdb.Info(ctx).Result()
 	if err != nil {
-		return s.meaning(err)
+		return s.meaning(ctx, err)
 	}
 	info := fields(text)
 	major, _ := strconv.Atoi(strings.Split(info["redis_version"], ".")[0])

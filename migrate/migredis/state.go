@@ -42,12 +42,22 @@ func Open(ctx context.Context, plan migrate.Plan, axis migrate.Axis) (*State, er
 	opts.MaxRetries = -1 // whether a call may be repeated is for its caller to know
 	opts.ContextTimeoutEnabled = true
 	opts.DisableIdentity = true
+	opts.DialerRetries = 1
+	silence()
 	s := &State{rdb: redis.NewClient(opts), scripts: scripts, plan: plan, axis: axis}
 	if err := s.Preflight(ctx); err != nil {
 		return nil, errors.Join(err, s.rdb.Close())
 	}
 	return s, nil
 }
+
+// silence keeps go-redis, which knows only one logger for the process, from
+// writing to stderr what is returned as an error, too.
+var silence = sync.OnceFunc(func() { redis.SetLogger(silent{}) })
+
+type silent struct{}
+
+func (silent) Printf(context.Context, string, ...any) {}
 
 // Close implements [migrate.State].
 func (s *State) Close() error { return s.rdb.Close() }
@@ -67,7 +77,7 @@ func (s *State) call(ctx context.Context, op, script string, a args) ([]any, err
 	}
 	reply, err := s.scripts[script].Run(ctx, s.rdb, []string{s.plan.State.Prefix}, text).Slice()
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", op, s.meaning(err))
+		return nil, fmt.Errorf("%s: %w", op, s.meaning(ctx, err))
 	}
 	s.saw(reply[0].(int64))
 	return reply, nil
@@ -170,9 +180,12 @@ var replies = map[string]error{
 }
 
 // meaning returns what an error of Redis or on the way to it means.
-func (s *State) meaning(err error) error {
+func (s *State) meaning(ctx context.Context, err error) error {
 	refused, ok := errors.AsType[redis.Error](err)
 	if !ok {
+		if ctx.Err() != nil {
+			err = ctx.Err()
+		}
 		return fmt.Errorf("%w: Redis at %s: %w", migrate.ErrTransient, s.rdb.Options().Addr, err)
 	}
 	code, text, _ := strings.Cut(refused.Error(), " ")

@@ -6,6 +6,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/anishathalye/porcupine"
+
 	"github.com/tallystick/tallystick/migrate"
 	"github.com/tallystick/tallystick/migrate/migtest"
 )
@@ -47,4 +49,17 @@ func TestStateInMemory(t *testing.T) {
 			Backup: func(testing.TB) func() { return s.Backup() },
 		}
 	})
+}
+
+func TestClaimsInMemoryAreLinearizable(t *testing.T) {
+	plan := migrate.PlanRecord{Name: "p", Hash: "h", Slots: migrate.Span{Lo: 0, Hi: 4}}
+	s := migtest.NewState()
+	err := errors.Join(s.Open(t.Context(), plan), s.Move(t.Context(), 0, migrate.NotStarted, migrate.ToStart),
+		s.Move(t.Context(), 1, migrate.ToStart, migrate.InProgress))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := migtest.CheckClaims(migtest.ClaimHistory(t, plan.Slots, 50, s, s, s, s, s, s)); got != porcupine.Ok {
+		t.Fatalf("the history is %s", got)
+	}
 }
