@@ -60,16 +60,12 @@ func (s *Store[K, V]) overtaken(ctx context.Context, note Note[K], value V, held
 	return true, nil
 }
 
-// deleteBoth removes a row from both sides.
-func (s *Store[K, V]) deleteBoth(ctx context.Context, key K, p Phase) error {
-	note, found, err := s.old.Delete(ctx, key, Terms{Note: true})
-	switch {
-	case err != nil:
+// deleteBoth removes a row from both sides. New gets a tombstone even where
+// old has nothing.
+func (s *Store[K, V]) deleteBoth(ctx context.Context, key K) error {
+	note, err := s.old.Delete(ctx, key, Terms{Note: true})
+	if err != nil {
 		return err
-	case !found && p == NewFirst:
-		return s.deleteStray(ctx, key)
-	case !found:
-		return nil
 	}
 	ctx, cancel := s.aside(ctx)
 	defer cancel()
@@ -78,25 +74,11 @@ func (s *Store[K, V]) deleteBoth(ctx context.Context, key K, p Phase) error {
 	return nil
 }
 
-// deleteStray removes a row that only new has: a process in new-only made it,
-// or a deletion has not reached new yet. New is looked at before old, so that
-// the row of somebody who writes both sides meanwhile stays: it is either seen
-// in old or is written above the tombstone.
-func (s *Store[K, V]) deleteStray(ctx context.Context, key K) error {
-	held, err := s.new.Get(ctx, key)
-	if err != nil || !held.found() {
-		return err
-	}
-	if _, found, err := s.old.Get(ctx, key); err != nil || found {
-		return err
-	}
-	_, err = s.bury(ctx, key, held.Version+1)
-	return err
-}
-
 // bury puts a tombstone of a version into new, or of the next one there where
 // a process in new-only has written above it. It returns the version that new
-// has then. A row that is in old again is left alone: its writer takes care.
+// has then. New is looked at before old, so that the row of somebody who writes
+// both sides meanwhile stays: it is either seen in old, or its writer finds the
+// tombstone and writes above it.
 func (s *Store[K, V]) bury(ctx context.Context, key K, version int64) (int64, error) {
 	for range tries {
 		held, err := s.new.Bury(ctx, key, version)

@@ -14,9 +14,13 @@ import (
 // again. Any number of processes may drain at once, beside writers: a note that
 // two of them deal with is written twice with one version.
 //
-// Do not drain once tombstones were cleaned up in new-only: a note that old then
+// In old-only it does nothing, because nothing may be on its way to new then;
+// the notes wait. Do not drain once tombstones were cleaned up in new-only: a note that old then
 // has would bring its row back.
 func (s *Store[K, V]) Drain(ctx context.Context) (int, error) {
+	if s.o.Phase(ctx) == OldOnly {
+		return 0, nil
+	}
 	turn := s.behind.begin()
 	done, after := 0, ""
 	var failures error
@@ -81,6 +85,11 @@ func (s *Store[K, V]) repair(ctx context.Context, note Note[K]) (int64, error) {
 		}
 	}
 	held, err := s.new.Bury(ctx, note.Key, version)
+	if err == nil && held.found() && held.Version == version {
+		// The note is of a put whose row was deleted later, in old-only. The
+		// deletion had a version above it.
+		held, err = s.new.Bury(ctx, note.Key, version+1)
+	}
 	return held.Version, err
 }
 

@@ -14,8 +14,9 @@ type OldSide[K comparable, V any] interface {
 	Put(ctx context.Context, key K, value V, terms Terms) (Note[K], error)
 
 	// Delete removes a row likewise; the note has the version of the deletion.
-	// found tells whether there was one: else nothing is written.
-	Delete(ctx context.Context, key K, terms Terms) (note Note[K], found bool, err error)
+	// Where there is no row it takes a version and leaves the note all the
+	// same: new may have the row still, because somebody died deleting it.
+	Delete(ctx context.Context, key K, terms Terms) (Note[K], error)
 
 	// Get returns a row, and false if there is none.
 	Get(ctx context.Context, key K) (Row[V], bool, error)

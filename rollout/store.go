@@ -68,15 +68,14 @@ func (s *Store[K, V]) Put(ctx context.Context, key K, value V) error {
 // Delete removes a row; there may be none. Its errors are those of Put.
 func (s *Store[K, V]) Delete(ctx context.Context, key K) error {
 	s.counters.writes.Add(1)
-	switch p := s.o.Phase(ctx); p {
+	switch s.o.Phase(ctx) {
 	case OldOnly:
-		_, _, err := s.old.Delete(ctx, key, Terms{})
+		_, err := s.old.Delete(ctx, key, Terms{})
 		return failed("delete", key, err)
 	case NewOnly:
 		return failed("delete", key, s.deleteNew(ctx, key))
-	default:
-		return failed("delete", key, s.deleteBoth(ctx, key, p))
 	}
+	return failed("delete", key, s.deleteBoth(ctx, key))
 }
 
 // Get returns a row, and false if there is none.
