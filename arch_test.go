@@ -156,6 +156,7 @@ func mayImport(name, imp string) bool {
 		return name == "internal/console" && domain || imp == "internal/refill"
 	}
 	return imp == root || slices.Contains(domains[root], imp) ||
+		strings.HasPrefix(imp, root+"/internal/") || // what a domain's adapters share
 		strings.HasPrefix(imp, "internal/") && imp != "internal/console"
 }
 
