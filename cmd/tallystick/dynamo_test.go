@@ -43,6 +43,12 @@ func TestAnotherTableIsRefusedUntilAdopted(t *testing.T) {
 	if code := refused.wait(t); code != 1 || !strings.Contains(refused.err.String(), "seq adopt --skip") || strings.Count(refused.err.String(), "\n") != 1 {
 		t.Errorf("exit %d: %s%s", code, refused.out, refused.err)
 	}
+	wrong := strings.NewReplacer(table, table+"_wrong").Replace(strings.Join(args, " "))
+	for range 2 { // the second finds no table either
+		if out, code := shell(t, t.TempDir(), "tallystick seq adopt --skip 1000 --dynamodb-create "+wrong+"; ls -A"); !strings.Contains(out, "does not exist") || strings.Contains(out, "data") {
+			t.Errorf("adopt of a table that is none: %s[exit %d]", out, code)
+		}
+	}
 	out, code := shell(t, t.TempDir(), "tallystick seq adopt --skip 1000 "+strings.Join(args, " "))
 	if code != 0 || out != "adopted DynamoDB table "+table+": moved 1 sequences on by 1000 values\n" {
 		t.Errorf("adopt: %s[exit %d]", out, code)
@@ -54,18 +60,20 @@ func TestStoresThatCannotBeReachedAreOneLine(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
 		name, says string
-		args       []string
+		args, env  []string
 	}{
-		{"nobody listens", "connection refused", []string{"--dynamodb-endpoint", "http://" + realtest.FreeAddr(t)}},
-		{"no such table", "does not exist", []string{"--dynamodb-endpoint", realtest.DynaliteURL(t), "--dynamodb-table", realtest.TableName()}},
-		{"no region", "AWS_REGION", nil},
+		{"nobody listens", ": connect: connection refused (check --dynamodb-endpoint", []string{"--dynamodb-endpoint", "http://" + realtest.FreeAddr(t)}, nil},
+		{"no such table", "does not exist at http://127.0.0.1:", []string{"--dynamodb-endpoint", realtest.DynaliteURL(t), "--dynamodb-table", realtest.TableName()}, nil},
+		{"no region", "(give --dynamodb-region, or set AWS_REGION)", nil, nil},
+		{"no credentials", "(set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY)", nil, []string{"AWS_REGION=eu-central-1", "AWS_EC2_METADATA_DISABLED=true"}},
+		{"no such profile", "(check AWS_PROFILE and AWS's files)", nil, []string{"AWS_PROFILE=none"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
 			begin := time.Now()
-			p := launch(t, nil, append([]string{"--store", "dynamodb"}, tc.args...)...)
+			p := launch(t, tc.env, append([]string{"--store", "dynamodb"}, tc.args...)...)
 			code, said := p.wait(t), p.err.String()
-			if code != 1 || strings.Count(said, "\n") != 1 || !strings.Contains(said, tc.says) || time.Since(begin) > 15*time.Second {
+			if code != 1 || strings.Count(said, "\n") != 1 || !strings.Contains(said, tc.says) || strings.Contains(said, "StatusCode") || time.Since(begin) > 15*time.Second {
 				t.Errorf("exit %d after %v: %s", code, time.Since(begin), said)
 			}
 		})

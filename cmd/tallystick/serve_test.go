@@ -327,6 +327,20 @@ func TestKilledServerRepeatsNothing(t *testing.T) {
 	again.want(t, "tallystick seq next a", "1001\n") // the rest of the block is burned
 }
 
+func TestTimeoutNamesItsFlag(t *testing.T) {
+	t.Parallel()
+	p := start(t)
+	p.cmd.Process.Signal(syscall.SIGSTOP)
+	defer p.cmd.Process.Signal(syscall.SIGCONT)
+	want := "tallystick: no answer from " + p.url + " within 300ms (--timeout) (try again)\n"
+	if out, code := p.run(t, "tallystick seq get a --timeout 300ms"); code != 1 || out != want {
+		t.Errorf("%s[exit %d], want %s", out, code, want)
+	}
+	if out, code := p.run(t, "tallystick seq get a --server https"+strings.TrimPrefix(start(t).url, "http")); code != 1 || !strings.Contains(out, "write http://127.0.0.1:") {
+		t.Errorf("https to a server without TLS: %s[exit %d]", out, code)
+	}
+}
+
 func TestInterruptedNextSaysSo(t *testing.T) {
 	t.Parallel()
 	p := start(t, "--max-in-flight", "1")

@@ -251,8 +251,8 @@ func TestDialRefusesBadOptions(t *testing.T) {
 	for _, tc := range []struct{ url, ca, says string }{
 		{"", "", "server URL is empty"},
 		{"http://a,", "", "server URL is empty"},
-		{"127.0.0.1:7070", "", "give one like http://127.0.0.1:7070"},
-		{"ftp://a", "", "give one like"},
+		{"127.0.0.1:7070", "", "write it like http://127.0.0.1:7070"},
+		{"ftp://a", "", "write it like"},
 		{"http://me:secret@a", "", "give the token apart"},
 		{"http://a/?x=1", "", "drop everything from the ?"},
 		{"https://a", "/does/not/exist", "read the CA file"},
