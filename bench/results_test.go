@@ -19,6 +19,7 @@ func TestResults(t *testing.T) {
 	peers(t, r)
 	traffic(t, r)
 	tenThousand(t, r)
+	migrations(t, r)
 	if full {
 		if err := os.WriteFile("RESULTS.md", []byte(r.b.String()), 0o644); err != nil {
 			t.Error(err)
