@@ -120,7 +120,7 @@ func (m *migration) command(args ...string) *exec.Cmd {
 	}
 	cmd := exec.Command(path, append(append([]string{"migrate"}, args...), "-f", "plan.yaml")...)
 	cmd.Dir, cmd.Env = m.dir, m.env
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	realtest.DieWithTest(cmd)
 	return cmd
 }
 
