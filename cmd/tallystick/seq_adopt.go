@@ -44,6 +44,7 @@ skips twice, which is harmless.`,
 			if err := o.check(); err != nil {
 				return err
 			}
+			c.warnUnknown(cmd.Root(), os.Environ())
 			return c.adopt(cmd.Context(), o, *skip)
 		},
 	}

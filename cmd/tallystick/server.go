@@ -63,17 +63,22 @@ func newServer(o serveOptions, service *sequence.Service, tokens *watched.File[a
 
 // index says what is where, to people who look with a browser or curl.
 func index(service string) http.HandlerFunc {
-	return func(w http.ResponseWriter, _ *http.Request) {
+	return func(w http.ResponseWriter, r *http.Request) {
+		scheme := "http"
+		if r.TLS != nil {
+			scheme = "https"
+		}
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-		fmt.Fprintf(w, `Tallystick %s
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		fmt.Fprintf(w, `Tallystick %[1]s
 
-POST %sLease   take values; gRPC, gRPC-Web and JSON:
-     curl -H 'Content-Type: application/json' -d '{"items":[{"name":"orders_seq","count":5}]}'
-     and Return, Create, Alter, Get, List, Delete, Restart
+POST %[2]sLease
+     takes values, by gRPC, gRPC-Web or JSON; beside it Return, Create, Alter, Get, List, Delete and Restart:
+     curl -H 'Content-Type: application/json' -d '{"items":[{"name":"orders_seq","count":5}]}' %[3]s%[2]sLease
 GET  /metrics  figures for Prometheus
 GET  /livez    whether the process is alive
 GET  /readyz   whether it grants values
-`, version, service)
+`, version, service, scheme+"://"+r.Host)
 	}
 }
 

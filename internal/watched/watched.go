@@ -82,7 +82,7 @@ func (f *File[T]) read() error {
 	b, err := os.ReadFile(f.path)
 	switch {
 	case os.IsNotExist(err) && f.value.Load() != nil:
-		return fmt.Errorf("%s is gone; what it said stays in force", f.path)
+		return fmt.Errorf("%s is gone; what it said stays in force until a restart", f.path)
 	case os.IsNotExist(err):
 		b = nil
 	case err != nil:
