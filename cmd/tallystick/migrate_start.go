@@ -75,7 +75,7 @@ func (c *cli) quarantineExit(ctx context.Context, j *job) error {
 		return err
 	}
 	c.printFailure(failure{
-		Code: "DIFFERENCES", Message: fmt.Sprintf("%s: finished with %d rows in quarantine", j.plan.Name, n),
+		Code: "DIFFERENCES", Message: fmt.Sprintf("%s: finished, rows in quarantine: %d", j.plan.Name, n),
 		Remedy: "`tallystick migrate report --quarantine` lists them; correct the source, then `tallystick migrate replay`",
 	})
 	return errDiffer

@@ -34,17 +34,32 @@ func newMigrateStatus(p *planFile) *cobra.Command {
 // A statusView is a report as it is printed.
 type statusView struct {
 	migrate.Report
-	Status  migrate.Status `json:"status"`
-	Verdict *verdictView   `json:"verdict,omitempty"`
+	Verdict *verdictCounts `json:"verdict,omitempty"`
+}
+
+// verdictCounts is a verdict without the keys, which verify prints.
+type verdictCounts struct {
+	Verdict     string    `json:"verdict"`
+	Mode        string    `json:"mode"`
+	Compared    int64     `json:"compared"`
+	Missing     int       `json:"missing"`
+	Different   int       `json:"different"`
+	Extra       int       `json:"extra"`
+	Unsettled   int       `json:"unsettled"`
+	Quarantined int64     `json:"quarantined"`
+	At          time.Time `json:"at"`
 }
 
 func viewReport(r migrate.Report) statusView {
-	v := statusView{Report: r, Status: cmp.Or(r.Status, migrate.NotStarted)}
-	if r.Verdict != nil {
-		verdict := viewVerdict(*r.Verdict)
-		v.Verdict = &verdict
+	r.Status = cmp.Or(r.Status, migrate.NotStarted)
+	view := statusView{Report: r}
+	if v := r.Verdict; v != nil {
+		view.Verdict = &verdictCounts{
+			Verdict: verdictWord(*v), Mode: v.Mode, Compared: v.Compared, Missing: len(v.Missing), Different: len(v.Different),
+			Extra: len(v.Extra), Unsettled: len(v.Unsettled), Quarantined: v.Quarantined, At: v.At,
+		}
 	}
-	return v
+	return view
 }
 
 func (c *cli) printReport(plan migrate.Plan, r migrate.Report) error {
