@@ -25,21 +25,33 @@ func (m *Migration) copySlot(h *hold, c Claim, k walk, w Writer) error {
 			return err
 		}
 		if page.End {
-			return m.state.Finish(h, c, p, Span{c.Slot.Index, c.Slot.Index})
+			return m.try(h, func() error { return m.state.Finish(h, c, p, Span{c.Slot.Index, c.Slot.Index}) })
 		}
-		sent := time.Now()
-		wanted, err := m.state.Save(h, c, p)
+		wanted, err := m.save(h, c, p)
 		if err != nil {
 			return err
 		}
-		h.prolong(sent, c.TTL)
-		h.advanced()
 		if wanted {
 			if p, err = m.share(h, c, r, p); err != nil {
 				return err
 			}
 		}
 	}
+}
+
+// save records progress; a call that went wrong may be repeated.
+func (m *Migration) save(h *hold, c Claim, p Progress) (wanted bool, err error) {
+	var sent time.Time
+	err = m.try(h, func() (err error) {
+		sent = time.Now()
+		wanted, err = m.state.Save(h, c, p)
+		return err
+	})
+	if err == nil {
+		h.prolong(sent, c.TTL)
+		h.advanced()
+	}
+	return wanted, err
 }
 
 // cut returns r less what was split off.
@@ -218,7 +230,7 @@ func (m *Migration) quarantine(h *hold, c Claim, b *batch) error {
 		b.refused[i].Slot, b.refused[i].At = m.axis.Name(c.Slot), time.Now().UTC()
 		m.log.Warn("row in quarantine", "key", b.refused[i].Key.String(), "reason", b.refused[i].Reason)
 	}
-	return m.state.Quarantine(h, c, b.refused)
+	return m.try(h, func() error { return m.state.Quarantine(h, c, b.refused) })
 }
 
 // share gives the far part of a slot to an idle worker, if it is worth it: the
@@ -238,7 +250,7 @@ func (m *Migration) share(h *hold, c Claim, r Range, p Progress) (Progress, erro
 	}
 	rest, begin := Slot{Index: c.Slot.Index, Below: at}, Progress{Lo: p.Lo}
 	p.Lo = at
-	if err := m.state.Split(h, c, p, rest, begin); err != nil {
+	if err := m.try(h, func() error { return m.state.Split(h, c, p, rest, begin) }); err != nil {
 		return p, err
 	}
 	m.log.Info("slot split", "slot", m.axis.Name(c.Slot), "rest", m.axis.Name(rest))

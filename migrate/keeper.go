@@ -30,7 +30,7 @@ func (m *Migration) keep(ctx context.Context, record PlanRecord) error {
 // once its term is over.
 func (m *Migration) keepOnce(ctx context.Context, record PlanRecord, ttl time.Duration) error {
 	sent := time.Now()
-	term, err := m.state.Lead(ctx, m.pod, ttl)
+	term, err := m.state.Lead(ctx, m.keeper, ttl)
 	if err != nil {
 		return err
 	}

@@ -29,6 +29,7 @@ type Migration struct {
 	state   State
 	mapping Mapping
 	pod     string
+	keeper  string // names this process among those that want to be the Keeper
 	log     *slog.Logger
 	bytes   int
 	turn    chan struct{} // held by the worker that looks for a slot
@@ -48,6 +49,7 @@ func New(plan Plan, source Source, sink Sink, state State, opts Options) *Migrat
 	if m.pod == "" {
 		m.pod = newToken()[:8]
 	}
+	m.keeper = m.pod + "/" + newToken()[:8] // no two are the same, whatever they are called
 	if m.log == nil {
 		m.log = slog.New(slog.DiscardHandler)
 	}

@@ -107,7 +107,7 @@ func (m *Migration) skipEmpty(ctx context.Context, c Claim, k walk) (found bool,
 			empty.Lo = slots.Lo
 		}
 	}
-	return false, m.state.Finish(ctx, c, Progress{}, empty)
+	return false, m.try(ctx, func() error { return m.state.Finish(ctx, c, Progress{}, empty) })
 }
 
 // rest returns the keys of slot i and of all that come after it in the order
