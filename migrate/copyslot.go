@@ -32,7 +32,7 @@ func (m *Migration) copySlot(h *hold, c Claim, k walk, w Writer) error {
 			return err
 		}
 		if wanted {
-			if p, err = m.share(h, c, r, p); err != nil {
+			if p, err = m.divide(h, c, r, p); err != nil {
 				return err
 			}
 		}
@@ -70,7 +70,7 @@ func (m *Migration) readPage(h *hold, r Range, after Key) (page Page, err error)
 	if err != nil {
 		return Page{}, fmt.Errorf("read a page: %w", err)
 	}
-	return page, nil
+	return page, m.pace(h, len(page.Rows))
 }
 
 // writePage writes rows and returns the progress with them.
@@ -233,11 +233,11 @@ func (m *Migration) quarantine(h *hold, c Claim, b *batch) error {
 	return m.try(h, func() error { return m.state.Quarantine(h, c, b.refused) })
 }
 
-// share gives the far part of a slot to an idle worker, if it is worth it: the
+// divide gives the far part of a slot to an idle worker, if it is worth it: the
 // owner cuts it at a key beyond everything it has read. Slots that are walked
 // oldest first are not shared: what is left of one lies above, where a part has
 // no name.
-func (m *Migration) share(h *hold, c Claim, r Range, p Progress) (Progress, error) {
+func (m *Migration) divide(h *hold, c Claim, r Range, p Progress) (Progress, error) {
 	if m.plan.Oldest() {
 		return p, nil
 	}

@@ -327,7 +327,7 @@ func TestRowsThatCannotBeStoredAreSetAside(t *testing.T) {
 		if r := w.report(); r.Status != migrate.Finished || r.Rows.Quarantined != 1 {
 			t.Errorf("report %+v", r)
 		}
-		if v := w.verify(migrate.VerifyOptions{Mode: "full"}); v.Clean || v.Quarantined != 1 {
+		if v := w.verify(migrate.VerifyOptions{Mode: "full"}); v.Clean || v.Quarantined != 1 || len(v.Missing) != 0 {
 			t.Errorf("verdict with a row in quarantine: %+v", v)
 		}
 		w.source.Put(row(bad, 2, "corrected"))
@@ -461,6 +461,52 @@ func TestSweepReadsOnlyTheNewest(t *testing.T) {
 		w.same()
 		if n := w.report().Rows.Read; n > 2900+700 {
 			t.Errorf("%d rows read of 2907, 500 of them twice", n)
+		}
+	})
+}
+
+func TestCleanupWaitsForWhatMayStillArrive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.fill(1, 50)
+		dead := w.source.All()[7].Key
+		w.begin()
+		w.run(t.Context(), 1)
+		w.pods.Wait()
+		w.source.Delete(dead)
+		w.sink.PutTombstone(dead, 2)
+		if _, err := w.pod().Cleanup(t.Context()); !errors.Is(err, migrate.ErrWrongStatus) {
+			t.Errorf("clean-up before a verification: %v", err)
+		}
+		if v := w.verify(migrate.VerifyOptions{Mode: "full"}); !v.Clean {
+			t.Errorf("verdict %+v", v)
+		}
+		if _, err := w.pod().Cleanup(t.Context()); !errors.Is(err, migrate.ErrWrongStatus) {
+			t.Errorf("clean-up at once: %v", err)
+		}
+		time.Sleep(20 * time.Minute)
+		if n, err := w.pod().Cleanup(t.Context()); n != 1 || err != nil {
+			t.Errorf("clean-up: %d removed, %v", n, err)
+		}
+		w.same()
+	})
+}
+
+// TestReadLimitHoldsForAllPods: three pods together read no faster than the
+// plan says.
+func TestReadLimitHoldsForAllPods(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, func(p *migrate.Plan) { p.Limits.ReadRows = 100 })
+		for h := range 60 {
+			w.fill(h, 100)
+		}
+		w.begin()
+		began := time.Now()
+		w.run(t.Context(), 3)
+		w.pods.Wait()
+		w.same()
+		if took := time.Since(began); took < 45*time.Second || took > 2*time.Minute {
+			t.Errorf("6000 rows at 100 a second took %v", took)
 		}
 	})
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"log/slog"
 	"time"
+
+	"golang.org/x/time/rate"
 )
 
 // Options configures a [Migration].
@@ -33,6 +35,7 @@ type Migration struct {
 	log     *slog.Logger
 	bytes   int
 	turn    chan struct{} // held by the worker that looks for a slot
+	reading *rate.Limiter // nil: no limit
 }
 
 // New returns a migration by plan. It does no I/O. source and sink may be nil
@@ -41,7 +44,7 @@ func New(plan Plan, source Source, sink Sink, state State, opts Options) *Migrat
 	m := &Migration{
 		plan: plan, axis: plan.Axis(), source: source, sink: sink, state: state,
 		mapping: opts.Mapping, pod: opts.Pod, log: opts.Logger, bytes: opts.PageBytes,
-		turn: make(chan struct{}, 1),
+		turn: make(chan struct{}, 1), reading: plan.newReadLimit(),
 	}
 	if m.mapping == nil {
 		m.mapping = plan.mapping()
@@ -59,8 +62,8 @@ func New(plan Plan, source Source, sink Sink, state State, opts Options) *Migrat
 	return m
 }
 
-// mapping returns the mapping that the plan's columns describe: it renames
-// columns, and drops those it does not name if it names any.
+// mapping returns the mapping that the plan's columns describe: those it names
+// may get another name and form, the others stay as they are.
 func (p Plan) mapping() Mapping {
 	if len(p.Columns) == 0 {
 		return func(r Row) (Row, error) { return r, nil }

@@ -104,6 +104,9 @@ func (m *Migration) asWorkers(ctx context.Context, v View, k walk) {
 	}
 	for sleep(ctx, m.poll()) == nil {
 		now, err := m.state.View(ctx)
+		if err == nil {
+			m.share(now)
+		}
 		if fatal(err) || err == nil && (now.Status != v.Status || now.Phase != v.Phase || now.Generation != v.Generation) {
 			cancel(errLeft)
 		}

@@ -110,7 +110,11 @@ func (m *Migration) Cleanup(ctx context.Context) (removed int, err error) {
 	case !ok || !verdict.Clean || verdict.Mode != "full":
 		return 0, fmt.Errorf("%w: no full verification has come out clean; run `tallystick migrate verify --mode full`", ErrWrongStatus)
 	}
-	if wait := v.LastClaim.Add(signatureLife).Sub(v.Now); wait > 0 {
+	last, err := m.lastFinish(ctx)
+	if err != nil {
+		return 0, err
+	}
+	if wait := last.Add(signatureLife).Sub(v.Now); wait > 0 {
 		return 0, fmt.Errorf("%w: requests of the last worker may be under way still; come back in %s", ErrWrongStatus, wait.Round(time.Second))
 	}
 	err = m.sink.Scan(ctx, "", func(items []Stored, _ string) error {
@@ -125,6 +129,24 @@ func (m *Migration) Cleanup(ctx context.Context) (removed int, err error) {
 		return err
 	})
 	return removed, err
+}
+
+// lastFinish returns when the last slot was finished. Whatever a worker that
+// lost its claim sent, it sent before: its slot was finished by another.
+func (m *Migration) lastFinish(ctx context.Context) (time.Time, error) {
+	var last time.Time
+	for from := int64(0); ; {
+		lines, err := m.state.Ledger(ctx, from, 1000)
+		if err != nil || len(lines) == 0 {
+			return last, err
+		}
+		for _, l := range lines {
+			if l.At.After(last) {
+				last = l.At
+			}
+		}
+		from = lines[len(lines)-1].Number + 1
+	}
 }
 
 // A Preflighter looks at what it stands for before anything is written.

@@ -177,7 +177,6 @@ type View struct {
 	Keeper     string
 	Now        time.Time // the state's clock
 	Started    time.Time // first IN_PROGRESS
-	LastClaim  time.Time // when the newest claim ended or will
 }
 
 // A Held is a slot that is being worked on.

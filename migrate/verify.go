@@ -37,6 +37,9 @@ func (m *Migration) Verify(ctx context.Context, o VerifyOptions) (Verdict, error
 		return Verdict{}, err
 	}
 	v := &verification{m: m, o: o, record: record}
+	if v.aside, err = m.inQuarantine(ctx); err != nil {
+		return Verdict{}, err
+	}
 	switch o.Mode {
 	case "full":
 		err = v.full(ctx)
@@ -51,16 +54,27 @@ func (m *Migration) Verify(ctx context.Context, o VerifyOptions) (Verdict, error
 		return Verdict{}, err
 	}
 	verdict := v.verdict()
-	quarantined, err := m.state.Quarantined(ctx, "", maxListed)
-	if err != nil {
-		return Verdict{}, err
-	}
-	verdict.Quarantined = int64(len(quarantined))
-	verdict.Clean = verdict.Clean && len(quarantined) == 0
+	verdict.Quarantined = int64(len(v.aside))
+	verdict.Clean = verdict.Clean && len(v.aside) == 0
 	if o.Only == nil {
 		err = m.state.SetVerdict(ctx, verdict)
 	}
 	return verdict, err
+}
+
+// inQuarantine returns the keys of all rows in quarantine.
+func (m *Migration) inQuarantine(ctx context.Context) (map[string]bool, error) {
+	keys := make(map[string]bool)
+	for after := ""; ; {
+		page, err := m.state.Quarantined(ctx, after, 1000)
+		if err != nil || len(page) == 0 {
+			return keys, err
+		}
+		for _, q := range page {
+			after = q.Key.String()
+			keys[after] = true
+		}
+	}
 }
 
 // A verification is one under way.
@@ -68,6 +82,7 @@ type verification struct {
 	m      *Migration
 	o      VerifyOptions
 	record PlanRecord
+	aside  map[string]bool // keys in quarantine, which are counted and not compared
 
 	mu       sync.Mutex
 	compared int64
@@ -188,6 +203,9 @@ func (v *verification) read(ctx context.Context, r Range, pages chan<- []Row) er
 func (v *verification) page(ctx context.Context, rows []Row) error {
 	mapped := make([]Row, 0, len(rows))
 	for _, r := range rows {
+		if v.aside[r.Key.String()] {
+			continue
+		}
 		if r, err := v.m.mapping(r); err == nil { // else it is in quarantine
 			mapped = append(mapped, r)
 		}

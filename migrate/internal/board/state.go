@@ -32,21 +32,24 @@ func (s *State) Close() error { return s.store.Close() }
 
 // update does a change, unless the state is lost.
 func (s *State) update(ctx context.Context, op string, f func(*board) error) error {
+	was, now := s.seen(), sight{}
 	err := s.store.Update(ctx, func(tx Tx) error {
-		return s.with(tx, func(b *board) error {
+		return with(tx, was, func(b *board) error {
 			if err := f(b); err != nil {
 				return err
 			}
-			s.saw(b)
+			now = sight{b.header.Run, b.header.Epoch}
 			return b.put(keyHeader, b.header)
 		})
 	})
+	s.note(was, now, err)
 	return wrap(op, err)
 }
 
 // view reads, unless the state is lost.
 func (s *State) view(ctx context.Context, op string, f func(*board) error) error {
-	return wrap(op, s.store.View(ctx, func(tx Tx) error { return s.with(tx, f) }))
+	was := s.seen() // before the transaction: it may not see what is committed meanwhile
+	return wrap(op, s.store.View(ctx, func(tx Tx) error { return with(tx, was, f) }))
 }
 
 func wrap(op string, err error) error {
@@ -56,32 +59,39 @@ func wrap(op string, err error) error {
 	return nil
 }
 
-func (s *State) with(tx Tx, f func(*board) error) error {
+// A sight is what a pod has seen of the state: its run, "" if it is not open,
+// and its greatest epoch.
+type sight struct {
+	run   string
+	epoch uint64
+}
+
+func with(tx Tx, was sight, f func(*board) error) error {
 	b, err := load(tx)
 	if err != nil {
 		return err
 	}
-	if err := s.check(b); err != nil {
-		return err
+	if was.run != "" && (b.header.Run != was.run || b.header.Epoch < was.epoch) {
+		return migrate.ErrStateLost // what this pod knows of is not there any more
 	}
 	return f(b)
 }
 
-// check fails if what this pod knows of is not there any more.
-func (s *State) check(b *board) error {
+func (s *State) seen() sight {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.run != "" && (b.header.Run != s.run || b.header.Epoch < s.epoch) {
-		return migrate.ErrStateLost
-	}
-	return nil
+	return sight{s.run, s.epoch}
 }
 
-func (s *State) saw(b *board) {
+// note keeps what an update has committed; of one that failed nothing counts.
+func (s *State) note(was, now sight, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.run != "" {
-		s.epoch = b.header.Epoch
+	switch {
+	case err != nil && was.run == "":
+		s.run, s.epoch = "", 0
+	case err == nil && s.run == now.run:
+		s.epoch = max(s.epoch, now.epoch)
 	}
 }
 
