@@ -484,6 +484,7 @@ func TestCleanupWaitsForWhatMayStillArrive(t *testing.T) {
 		if _, err := w.pod().Cleanup(t.Context()); !errors.Is(err, migrate.ErrWrongStatus) {
 			t.Errorf("clean-up at once: %v", err)
 		}
+		w.verify(migrate.VerifyOptions{Mode: "counts"}) // takes nothing back
 		time.Sleep(20 * time.Minute)
 		if n, err := w.pod().Cleanup(t.Context()); n != 1 || err != nil {
 			t.Errorf("clean-up: %d removed, %v", n, err)

@@ -36,11 +36,19 @@ func (m *Migration) keepOnce(ctx context.Context, record PlanRecord, ttl time.Du
 	}
 	ctx, cancel := context.WithDeadline(ctx, sent.Add(trust(ttl)))
 	defer cancel()
-	v, err := m.state.View(ctx)
-	if err != nil {
-		return err
+	for {
+		v, err := m.state.View(ctx)
+		if err != nil {
+			return err
+		}
+		s := nextStep(v, record)
+		if s == (step{}) {
+			return nil
+		}
+		if done, err := m.carryOn(ctx, term, v, s); err != nil || !done {
+			return err
+		}
 	}
-	return m.carryOn(ctx, term, v, nextStep(v, record))
 }
 
 // A step is what the Keeper does next.
@@ -96,32 +104,32 @@ func covers(spans []Span, s Span) bool {
 	return false
 }
 
-// carryOn does a step. If the process dies before its last call, the next
-// Keeper decides the same again.
-func (m *Migration) carryOn(ctx context.Context, term Term, v View, s step) error {
+// carryOn does a step and reports whether it is done. If the process dies
+// before its last call, the next Keeper decides the same again.
+func (m *Migration) carryOn(ctx context.Context, term Term, v View, s step) (done bool, err error) {
 	if s.settle {
 		if err := m.settle(ctx); err != nil {
-			return err
+			return false, err
 		}
 	}
 	if s.drain {
 		if done, err := m.drain(ctx); err != nil || !done {
-			return err
+			return false, err
 		}
 	}
 	if s.phase != "" {
 		m.log.Info("phase", "from", v.Phase, "to", s.phase)
 		if err := m.state.Advance(ctx, term, s.phase); err != nil {
-			return fmt.Errorf("advance to %s: %w", s.phase, err)
+			return false, fmt.Errorf("advance to %s: %w", s.phase, err)
 		}
 	}
 	if s.status != "" {
 		m.log.Info("status", "from", v.Status, "to", s.status)
 		if err := m.state.Move(ctx, v.Generation, v.Status, s.status); err != nil && !errors.Is(err, ErrWrongStatus) {
-			return fmt.Errorf("move to %s: %w", s.status, err)
+			return false, fmt.Errorf("move to %s: %w", s.status, err)
 		}
 	}
-	return nil
+	return true, nil
 }
 
 // settle returns when every transaction that is open now has ended, so that

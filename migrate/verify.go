@@ -57,9 +57,19 @@ func (m *Migration) Verify(ctx context.Context, o VerifyOptions) (Verdict, error
 	verdict.Quarantined = int64(len(v.aside))
 	verdict.Clean = verdict.Clean && len(v.aside) == 0
 	if o.Only == nil {
-		err = m.state.SetVerdict(ctx, verdict)
+		err = m.record(ctx, verdict)
 	}
 	return verdict, err
+}
+
+// record keeps a verdict. A clean one of a lesser mode does not take the place
+// of a full one, which says more.
+func (m *Migration) record(ctx context.Context, v Verdict) error {
+	last, ok, err := m.state.Verdict(ctx)
+	if err != nil || ok && last.Mode == "full" && last.Clean && v.Clean && v.Mode != "full" {
+		return err
+	}
+	return m.state.SetVerdict(ctx, v)
 }
 
 // inQuarantine returns the keys of all rows in quarantine.

@@ -71,7 +71,7 @@ func (t *tour) copy(ctx context.Context, c *crew, folder string) error {
 	}
 	defer closeAll()
 	more := make(chan error, 1)
-	go func() { more <- c.await(2*deaths) }() // ends with the writers, which outlive it
+	go func() { more <- c.await(2 * deaths) }() // ends with the writers, which outlive it
 	report, err := migrateAll(ctx, m)
 	if err != nil {
 		return err
