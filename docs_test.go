@@ -33,6 +33,11 @@ func TestDocumentedCommandsPrintWhatIsDocumented(t *testing.T) {
 		}
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			s := newSession(t)
+			for _, text := range fenced(t, file, "yaml") {
+				if strings.HasPrefix(text, "name: ") {
+					s.migration(t, text)
+				}
+			}
 			for _, block := range blocks {
 				for _, step := range steps(block) {
 					s.do(t, step)
@@ -115,6 +120,14 @@ func newSession(t *testing.T) *session {
 		t.Fatal(err)
 	}
 	return s
+}
+
+// migration saves a plan as plan.yaml and starts the servers it names.
+func (s *session) migration(t *testing.T, plan string) {
+	if err := os.WriteFile(filepath.Join(s.dir, "plan.yaml"), []byte(plan), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	s.env = append(s.env, "PG_DSN="+realtest.PostgresDSN(t), "DYNAMODB_ENDPOINT="+realtest.DynaliteURL(t), "REDIS_URL="+realtest.Redis(t).URL)
 }
 
 // start types `make run` in the repository and leaves it running. What it

@@ -413,7 +413,9 @@ func TestLostStateStopsEveryPod(t *testing.T) {
 				}
 			})
 		}
-		time.Sleep(7 * time.Second)
+		for w.report().Rows.Read == 0 {
+			time.Sleep(10 * time.Millisecond)
+		}
 		w.state.Lose()
 		pods.Wait()
 	})
