@@ -26,7 +26,7 @@ func (s *State) Preflight(ctx context.Context) error {
 		{info["maxmemory_policy"] != "noeviction", "may evict keys: set maxmemory-policy to noeviction (it is " + info["maxmemory_policy"] + ")"},
 	} {
 		if c.wrong {
-			return fmt.Errorf("Redis at %s %s", s.rdb.Options().Addr, c.what)
+			return fmt.Errorf("the Redis at %s %s", s.rdb.Options().Addr, c.what)
 		}
 	}
 	return nil

@@ -197,9 +197,9 @@ func (s *State) meaning(ctx context.Context, err error) error {
 	case ok:
 		return fmt.Errorf("%s: %w", text, known)
 	case code == "WRONGPASS" || code == "NOAUTH" || code == "NOPERM":
-		return fmt.Errorf("Redis at %s refuses the credentials of state.url (%s)", s.rdb.Options().Addr, code)
+		return fmt.Errorf("the Redis at %s refuses the credentials of state.url (%s)", s.rdb.Options().Addr, code)
 	case code == "ERR":
-		return fmt.Errorf("Redis at %s: %w", s.rdb.Options().Addr, err)
+		return fmt.Errorf("the Redis at %s: %w", s.rdb.Options().Addr, err)
 	}
 	return fmt.Errorf("%w: Redis at %s: %w", migrate.ErrTransient, s.rdb.Options().Addr, err) // LOADING, OOM, READONLY and the like
 }
