@@ -3,11 +3,13 @@ package realtest
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"os/user"
 	"path/filepath"
 	"strconv"
 	"syscall"
+	"time"
 )
 
 // attributes returns how to start a server: in a session of its own, so that
@@ -38,12 +40,36 @@ func lookup(username string) (uid, gid uint32, err error) {
 }
 
 // killFamily kills pid and its children. The parent is frozen first, so that
-// it has no more children meanwhile.
+// it has no more children meanwhile. It returns when the children are gone: as
+// long as one is, PostgreSQL refuses to start on the same data.
 func killFamily(pid int) error {
 	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
 		return err
 	}
-	return signalFamily(pid, syscall.SIGKILL)
+	family := children(pid)
+	if err := signalFamily(pid, syscall.SIGKILL); err != nil {
+		return err
+	}
+	deadline := time.Now().Add(stopLimit)
+	for _, child := range family {
+		for alive(child) {
+			if time.Now().After(deadline) {
+				return fmt.Errorf("process %d does not die", child)
+			}
+			time.Sleep(pollEvery)
+		}
+	}
+	return nil
+}
+
+// alive reports whether a process runs still; a zombie does not.
+func alive(pid int) bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return false
+	}
+	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
+	return len(fields) > 0 && string(fields[0]) != "Z" && string(fields[0]) != "X"
 }
 
 // signalFamily sends sig to pid and then to its children: the connections of
