@@ -59,5 +59,7 @@
 // new-first. (One case is left: it found a row on neither side, because a process
 // died while it deleted it, and a write to new that was sent before that lands
 // later still.) Other processes may see the row as it was, in new-first, until the
-// note is dealt with: run Drain often, in one process or in all of them.
+// note is dealt with. So run Drain often, and in every process: its own drain is
+// also what lets a Store believe new again where it only knows that something
+// was missing. One that finds no note is one query.
 package rollout
