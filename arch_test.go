@@ -22,7 +22,7 @@ const module = "github.com/tallystick/tallystick/"
 
 // domains lists, for each domain, which packages of this module it may import.
 // Its adapters, the packages below it, may import the same, the domain itself
-// and what is internal. Only cmd and bench may import adapters.
+// and what is internal. Only cmd, bench and examples may import adapters.
 var domains = map[string][]string{
 	"sequence": {"internal/refill"},
 	"migrate":  {"internal/refill"},
@@ -139,7 +139,7 @@ func limitOf(name string) ([]string, bool) {
 // module.
 func mayImport(name, imp string) bool {
 	root, _, _ := strings.Cut(name, "/")
-	if root == "cmd" || root == "bench" {
+	if root == "cmd" || root == "bench" || root == "examples" {
 		return true
 	}
 	if imp == "internal/realtest" { // starts servers: for tests, which go list does not count

@@ -115,7 +115,7 @@ func (m *Migration) Cleanup(ctx context.Context) (removed int, err error) {
 		return 0, err
 	}
 	if wait := last.Add(signatureLife).Sub(v.Now); wait > 0 {
-		return 0, fmt.Errorf("%w: requests of the last worker may be under way still; come back in %s", ErrWrongStatus, wait.Round(time.Second))
+		return 0, fmt.Errorf("%w: requests of the last worker may be under way still; come back in %d minutes", ErrWrongStatus, (wait+time.Minute-1)/time.Minute)
 	}
 	err = m.sink.Scan(ctx, "", func(items []Stored, _ string) error {
 		var dead []Stored
