@@ -178,10 +178,11 @@ func (t *target) connecting(cause error) string {
 
 // again returns otherwise, or, if the answer may be one of TLS, what to do then:
 // it ends a connection in clear text with an alert, which is shorter than a
-// frame of HTTP/2. Which of two errors that gives depends on whether the alert
-// or the request is first.
+// frame of HTTP/2. Which error that gives depends on whether the alert or the
+// request is first: a call of a connection that never was is also canceled.
 func (t *target) again(cause error, otherwise string) string {
-	alert := errors.Is(cause, io.ErrUnexpectedEOF) || strings.Contains(cause.Error(), "http2: client conn could not be established")
+	alert := errors.Is(cause, io.ErrUnexpectedEOF) || errors.Is(cause, context.Canceled) ||
+		strings.Contains(cause.Error(), "http2: client conn could not be established")
 	if rest, ok := strings.CutPrefix(t.url, "http://"); ok && alert {
 		return "if the server speaks TLS, write https://" + rest + "; otherwise " + otherwise
 	}
