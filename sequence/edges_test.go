@@ -15,46 +15,53 @@ import (
 // and expects the values again, in order; and at the end, that exactly what was
 // not used went back to the server.
 func TestAbandonedNextNLeavesTheCacheAsItWas(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		svc := newService(t, seqtest.NewMemory())
-		create(t, svc, sequence.Spec{Name: "s"})
-		server := &flaky{Leaser: svc, rtt: 5 * time.Millisecond}
-		c := sequence.NewClient(server, sequence.ClientOptions{})
-		for want := int64(1); want <= 45; want++ { // into the first lease, and with a second one behind it
-			if got := next(t, c, "s"); got != want {
-				t.Errorf("got %d, want %d", got, want)
-			}
+	for _, more := range []int64{0, 2, 1000} { // values used afterwards, as far as there are any
+		synctest.Test(t, func(t *testing.T) { abandon(t, more) })
+	}
+}
+
+func abandon(t *testing.T, more int64) {
+	svc := newService(t, seqtest.NewMemory())
+	create(t, svc, sequence.Spec{Name: "s"})
+	server := &flaky{Leaser: svc, rtt: 5 * time.Millisecond}
+	c := sequence.NewClient(server, sequence.ClientOptions{})
+	for want := int64(1); want <= 45; want++ { // into the first lease, and with a second one behind it
+		if got := next(t, c, "s"); got != want {
+			t.Errorf("got %d, want %d", got, want)
 		}
-		time.Sleep(time.Second)
-		server.set(true)
-		held := c.Stats().Cached
-		if leases := c.Stats().Leases; leases < 2 || held < 10 {
-			t.Errorf("%d leases, %d values held", leases, held)
+	}
+	time.Sleep(time.Second)
+	server.set(true)
+	held := c.Stats().Cached
+	if leases := c.Stats().Leases; leases < 2 || held < 10 {
+		t.Errorf("%d leases, %d values held", leases, held)
+	}
+	for range 3 {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		if _, err := c.NextN(ctx, "s", int(held)+100); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("NextN beyond the cache: %v", err)
 		}
-		for range 3 {
-			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-			if _, err := c.NextN(ctx, "s", int(held)+100); !errors.Is(err, context.DeadlineExceeded) {
-				t.Errorf("NextN beyond the cache: %v", err)
-			}
-			cancel()
-			if got := c.Stats().Cached; got != held {
-				t.Errorf("%d values held, %d before", got, held)
-			}
+		cancel()
+		if got := c.Stats().Cached; got != held {
+			t.Errorf("%d values held, %d before", got, held)
 		}
-		used := int64(45)
-		for range held - 5 {
-			used++
-			if got := next(t, c, "s"); got != used {
-				t.Errorf("got %d, want %d", got, used)
-			}
+	}
+	used := int64(45)
+	for range min(more, held-5) {
+		used++
+		if got := next(t, c, "s"); got != used {
+			t.Errorf("got %d, want %d", got, used)
 		}
-		server.set(false)
-		time.Sleep(5 * time.Second)
-		c.Close(t.Context())
-		if r := mustLease(t, svc, sequence.LeaseItem{Name: "s", Count: 1}); r.Runs[0].First != used+1 {
-			t.Errorf("after Close the server goes on with %d, want %d", r.Runs[0].First, used+1)
-		}
-	})
+	}
+	if got := c.Stats().Values; got != used {
+		t.Errorf("%d values counted as handed out, want %d", got, used)
+	}
+	server.set(false)
+	time.Sleep(5 * time.Second)
+	c.Close(t.Context())
+	if r := mustLease(t, svc, sequence.LeaseItem{Name: "s", Count: 1}); r.Runs[0].First != used+1 {
+		t.Errorf("after Close the server goes on with %d, want %d", r.Runs[0].First, used+1)
+	}
 }
 
 // TestLostReplyOfABlock: a block whose reply was lost is found by its nonce and
