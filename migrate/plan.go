@@ -67,6 +67,7 @@ type ColumnPlan struct {
 // A SlotPlan says how the key is cut into slots.
 type SlotPlan struct {
 	By    By         `yaml:"by"`
+	Case  string     `yaml:"case"` // of the letters of ULIDs: upper or lower
 	Width Width      `yaml:"width"`
 	Order string     `yaml:"order"` // newest-first or oldest-first
 	Lag   Duration   `yaml:"lag"`   // a slot is read once its end is this much in the database's past
@@ -232,7 +233,7 @@ func defaults() Plan {
 	second := Duration(time.Second)
 	return Plan{
 		Sink:     SinkPlan{BatchRows: 25},
-		Slots:    SlotPlan{By: ByULID, Width: Width{Time: time.Hour}, Order: "newest-first", Lag: 60 * second, Sweep: 24 * 3600 * second},
+		Slots:    SlotPlan{By: ByULID, Case: "upper", Width: Width{Time: time.Hour}, Order: "newest-first", Lag: 60 * second, Sweep: 24 * 3600 * second},
 		State:    StatePlan{Kind: "redis", URL: "redis://127.0.0.1:6379/0", Prefix: "mgre:", LockTTL: 20 * second, ProgressTTL: 168 * 3600 * second, KeeperInterval: 5 * second, StallTimeout: 600 * second},
 		Retry:    RetryPlan{Delays: []Duration{second / 10, second / 5, second / 2}, Restart: 3 * second},
 		Workers:  8,
@@ -255,7 +256,7 @@ func (p Plan) Axis() Axis {
 	if p.Slots.By != ByInteger {
 		w = p.Slots.Width.Time.Milliseconds()
 	}
-	return Axis{By: p.Slots.By, Width: w}
+	return Axis{By: p.Slots.By, Width: w, Lower: p.Slots.By == ByULID && p.Slots.Case == "lower"}
 }
 
 // Oldest reports whether the oldest slot comes first.
@@ -286,6 +287,7 @@ func (p Plan) validate() error {
 		{p.Sink.BatchRows < 1 || p.Sink.BatchRows > 25, "sink.batch_rows", fmt.Sprintf("%d is out of range", p.Sink.BatchRows), "use 1 to 25"},
 		{p.Slots.By != ByULID && p.Slots.By != ByUUIDv7 && p.Slots.By != ByTimestamp && p.Slots.By != ByInteger, "slots.by", fmt.Sprintf("%q is not known", p.Slots.By), "use ulid, uuidv7, timestamp or integer"},
 		{p.Slots.By == ByInteger && p.Slots.Width.Keys == 0 || p.Slots.By != ByInteger && p.Slots.Width.Time == 0, "slots.width", "does not fit slots.by", "give a number of keys with integer, a duration otherwise"},
+		{p.Slots.Case != "upper" && p.Slots.Case != "lower", "slots.case", fmt.Sprintf("%q is not known", p.Slots.Case), "use upper or lower"},
 		{p.Slots.Order != "newest-first" && p.Slots.Order != "oldest-first", "slots.order", fmt.Sprintf("%q is not known", p.Slots.Order), "use newest-first or oldest-first"},
 		{p.Slots.From != nil && p.Slots.To != nil && !p.Slots.From.Before(*p.Slots.To), "slots.to", "does not lie after slots.from", "exchange them"},
 		{p.Slots.By == ByInteger && (p.Slots.From != nil || p.Slots.To != nil), "slots.from", "is a time", "leave from and to out with by: integer"},

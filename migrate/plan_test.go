@@ -38,6 +38,15 @@ func TestParsePlanFillsDefaults(t *testing.T) {
 	}
 }
 
+func TestCaseOfULIDsIsThePlans(t *testing.T) {
+	for text, lower := range map[string]bool{plan: false, strings.Replace(plan, "by: ulid", "by: ulid, case: lower", 1): true} {
+		p, err := migrate.ParsePlan([]byte(text), env)
+		if err != nil || p.Axis().Lower != lower {
+			t.Errorf("lower case is %t, want %t: %v", p.Axis().Lower, lower, err)
+		}
+	}
+}
+
 func TestParsePlanRefuses(t *testing.T) {
 	for name, c := range map[string]struct {
 		from, to string

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/tallystick/tallystick/migrate"
 )
@@ -189,7 +190,7 @@ func (s *Source) checkOrder(ctx context.Context) ([]migrate.Finding, error) {
 	}
 	var bytewise bool
 	err = s.pool.QueryRow(ctx, "select array_agg(w order by w collate "+collation+") = array_agg(w order by w collate \"C\") from unnest($1::text[]) w",
-		orderWords(s.plan.Slots.By)).Scan(&bytewise)
+		orderWords(s.plan.Axis())).Scan(&bytewise)
 	if err != nil || bytewise {
 		return nil, failed("compare letters", err)
 	}
@@ -199,10 +200,13 @@ func (s *Source) checkOrder(ctx context.Context) ([]migrate.Finding, error) {
 
 // orderWords are words that a collation has to sort as bytes: every character
 // of a key, alone and before a digit, which some collations take for a number.
-func orderWords(by migrate.By) []string {
+func orderWords(axis migrate.Axis) []string {
 	alphabet := crockford
-	if by == migrate.ByUUIDv7 {
+	switch {
+	case axis.By == migrate.ByUUIDv7:
 		alphabet = "0123456789abcdef"
+	case axis.Lower:
+		alphabet = strings.ToLower(crockford)
 	}
 	var words []string
 	for _, c := range alphabet {

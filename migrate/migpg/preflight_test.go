@@ -34,9 +34,25 @@ func TestPreflightFindings(t *testing.T) {
 			sql: "create unique index on t (version, id)", plan: func(p *migrate.Plan) { p.Source.Key = []string{"id", "version"} },
 			want: `refusal source.key: a page sorts (create unique index concurrently on "public"."t" ("id", "version"))`,
 		},
-		"a hash of the key":   {sql: "create unique index on t (version); create index on t using hash (id)", plan: func(p *migrate.Plan) { p.Source.Key = []string{"id", "version"} }, want: "refusal source.key: a page sorts"},
-		"a key that is null":  {sql: "create unique index on t (id); alter table t alter id drop not null", want: `refusal source.key: column "id" may be null: such rows would not be read (alter table "public"."t" alter "id" set not null)`},
-		"lower case":          {sql: "update t set id = '01abc' || substr(id, 6) where version = 1500; create unique index on t (id)", want: "refusal source.key: key 01abc"},
+		"a hash of the key":  {sql: "create unique index on t (version); create index on t using hash (id)", plan: func(p *migrate.Plan) { p.Source.Key = []string{"id", "version"} }, want: "refusal source.key: a page sorts"},
+		"a key that is null": {sql: "create unique index on t (id); alter table t alter id drop not null", want: `refusal source.key: column "id" may be null: such rows would not be read (alter table "public"."t" alter "id" set not null)`},
+		"lower case":         {sql: "update t set id = overlay(id placing 'abc' from 9); create unique index on t (id)", want: "refusal slots.case: the ULIDs are in lower case, like 01"},
+		"lower case that is meant": {
+			sql:  "update t set id = overlay(id placing 'abc' from 9); create unique index on t (id)",
+			plan: func(p *migrate.Plan) { p.Slots.Case = "lower" },
+		},
+		"upper case in a plan of lower": {
+			sql:  "update t set id = overlay(id placing 'ABC' from 9); create unique index on t (id)",
+			plan: func(p *migrate.Plan) { p.Slots.Case = "lower" }, want: "refusal slots.case: the ULIDs are in upper case, like 01",
+		},
+		"mixed case": {
+			sql:  "update t set id = overlay(id placing case when version % 2 = 0 then 'abc' else 'ABC' end from 9); create unique index on t (id)",
+			want: "refusal source.key: key 01",
+		},
+		"mixed case in one key": {
+			sql:  "update t set id = '01aBc' || substr(id, 6) where version = 1500; create unique index on t (id)",
+			plan: func(p *migrate.Plan) { p.Slots.Case = "lower" }, want: "refusal source.key: key 01aBc",
+		},
 		"no ULID":             {sql: "update t set id = 'x' where version = 7; create unique index on t (id)", want: "refusal source.key: key x is not what slots.by says"},
 		"a key of the future": {sql: "update t set id = '7Z' || substr(id, 3) where version = 7; create unique index on t (id)", want: "warning source.key: key 7Z0000"},
 		"a key of the past":   {sql: "update t set id = '00' || substr(id, 3) where version = 7; create unique index on t (id)", want: "warning source.key: key 00000007"},

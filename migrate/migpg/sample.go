@@ -52,32 +52,63 @@ func (s *Source) sampling(extent migrate.Extent) []query {
 
 // judge returns what is wrong with keys at a time.
 func judge(axis migrate.Axis, keys []migrate.Key, now time.Time) []migrate.Finding {
-	var found []migrate.Finding
-	add := func(severity migrate.Severity, message, remedy string, of migrate.Key) {
-		if of != nil {
-			found = append(found, migrate.Finding{Severity: severity, Field: "source.key", Message: fmt.Sprintf(message, of), Remedy: remedy})
-		}
-	}
-	add(migrate.Refusal, "key %s is not what slots.by says", "choose another slots.by, or mend such rows", first(keys, func(k migrate.Key) bool {
-		_, err := axis.Index(k)
-		return err != nil
-	}))
-	add(migrate.Refusal, "key %s has letters of the other case: it sorts away from its time", "mend such rows; all must be spelled alike", first(keys, func(k migrate.Key) bool {
-		_, err := axis.Index(k)
-		return err == nil && k[0] != spelled(axis, k[0])
-	}))
+	found := judgeSpelling(axis, keys)
 	if axis.By == migrate.ByInteger {
 		return found
 	}
-	add(migrate.Warning, "key %s lies in the future", "rows above slots.to are the double-writer's: verified, not copied", first(keys, func(k migrate.Key) bool {
+	after, before := axis.At(now.Add(time.Hour)), axis.At(time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC))
+	found = append(found, about(keys, migrate.Warning, "key %s lies in the future", "rows above slots.to are the double-writer's: verified, not copied", func(k migrate.Key) bool {
 		i, err := axis.Index(k)
-		return err == nil && i > axis.At(now.Add(time.Hour))
-	}))
-	add(migrate.Warning, "key %s lies before the year 2000", "it is copied with the bottom slot; set slots.from to spare the walk there", first(keys, func(k migrate.Key) bool {
+		return err == nil && i > after
+	})...)
+	return append(found, about(keys, migrate.Warning, "key %s lies before the year 2000", "it is copied with the bottom slot; set slots.from to spare the walk there", func(k migrate.Key) bool {
 		i, err := axis.Index(k)
-		return err == nil && i < axis.At(time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC))
-	}))
-	return found
+		return err == nil && i < before
+	})...)
+}
+
+// judgeSpelling returns which keys have no place on the axis, or another than
+// their time.
+func judgeSpelling(axis migrate.Axis, keys []migrate.Key) []migrate.Finding {
+	found := about(keys, migrate.Refusal, "key %s is not what slots.by says", "choose another slots.by, or mend such rows", func(k migrate.Key) bool {
+		_, err := axis.Index(k)
+		return err != nil
+	})
+	other := axis
+	other.Lower = !axis.Lower
+	if axis.By == migrate.ByULID && amiss(axis, keys) != nil && amiss(other, keys) == nil {
+		letters := map[bool]string{false: "upper", true: "lower"}[other.Lower]
+		return append(found, migrate.Finding{Severity: migrate.Refusal, Field: "slots.case", Message: fmt.Sprintf("the ULIDs are in %s case, like %s", letters, amiss(axis, keys)),
+			Remedy: "write case: " + letters + " under slots"})
+	}
+	return append(found, about(keys, migrate.Refusal, "key %s has letters of the other case: it sorts away from its time", "mend such rows; all must be spelled alike", func(k migrate.Key) bool {
+		return misspelled(axis, k)
+	})...)
+}
+
+// about returns a finding about the first key that f takes, none if there is none.
+func about(keys []migrate.Key, severity migrate.Severity, message, remedy string, f func(migrate.Key) bool) []migrate.Finding {
+	i := slices.IndexFunc(keys, f)
+	if i < 0 {
+		return nil
+	}
+	return []migrate.Finding{{Severity: severity, Field: "source.key", Message: fmt.Sprintf(message, keys[i]), Remedy: remedy}}
+}
+
+// amiss returns the first key that the axis spells otherwise, nil if there is
+// none.
+func amiss(axis migrate.Axis, keys []migrate.Key) migrate.Key {
+	if i := slices.IndexFunc(keys, func(k migrate.Key) bool { return misspelled(axis, k) }); i >= 0 {
+		return keys[i]
+	}
+	return nil
+}
+
+// misspelled reports whether a key on the axis is spelled otherwise than its
+// slots' bounds.
+func misspelled(axis migrate.Axis, k migrate.Key) bool {
+	_, err := axis.Index(k)
+	return err == nil && k[0] != spelled(axis, k[0])
 }
 
 // spelled returns a key's first part as it has to be.
@@ -93,11 +124,4 @@ func spelled(axis migrate.Axis, s string) string {
 		return strings.ToLower(s)
 	}
 	return s
-}
-
-func first(keys []migrate.Key, f func(migrate.Key) bool) migrate.Key {
-	if i := slices.IndexFunc(keys, f); i >= 0 {
-		return keys[i]
-	}
-	return nil
 }

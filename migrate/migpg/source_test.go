@@ -34,6 +34,9 @@ func TestSource(t *testing.T) {
 		run(t, db, `create schema odd; create table odd."""Näme" (`+columns+", version bigint not null, body text, primary key ("+strings.Join(key, ",")+"))")
 		plan := planOf(db, name, key...)
 		plan.Slots.By, plan.PageRows = table.Axis.By, 20
+		if table.Axis.Lower {
+			plan.Slots.Case = "lower"
+		}
 		if table.Oldest {
 			plan.Slots.Order = "oldest-first"
 		}

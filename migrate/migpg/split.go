@@ -44,7 +44,7 @@ func (s *Source) Split(ctx context.Context, r migrate.Range, after migrate.Key) 
 // either side.
 func (s *Source) bisect(ctx context.Context, r migrate.Range, after migrate.Key, lo, hi string) (migrate.Key, bool, error) {
 	for range splitSteps {
-		middle, ok := between(s.plan.Slots.By, lo, hi)
+		middle, ok := between(s.plan.Axis(), lo, hi)
 		if !ok {
 			return nil, false, nil
 		}
@@ -58,7 +58,7 @@ func (s *Source) bisect(ctx context.Context, r migrate.Range, after migrate.Key,
 			return nil, false, err
 		}
 		if !some {
-			hi = before(s.plan.Slots.By, middle)
+			hi = before(s.plan.Axis(), middle)
 			continue
 		}
 		if some, err = s.holdsPage(ctx, below, true, nil); err != nil || some {
@@ -105,23 +105,23 @@ func (s *Source) beyondPage(ctx context.Context, r migrate.Range, after migrate.
 
 // between returns the text half-way from lo to hi, above lo, and false where
 // there is none.
-func between(by migrate.By, lo, hi string) (string, bool) {
-	a, err := ordinal(by, lo)
-	b, err2 := ordinal(by, hi)
+func between(axis migrate.Axis, lo, hi string) (string, bool) {
+	a, err := ordinal(axis.By, lo)
+	b, err2 := ordinal(axis.By, hi)
 	if err != nil || err2 != nil || a.Cmp(b) >= 0 {
 		return "", false
 	}
 	sum := a.Add(a, b)
-	return ordinalText(by, sum.Rsh(sum.Add(sum, big.NewInt(1)), 1), lo+hi), true
+	return ordinalText(axis, sum.Rsh(sum.Add(sum, big.NewInt(1)), 1)), true
 }
 
 // before returns the text just below.
-func before(by migrate.By, s string) string {
-	n, err := ordinal(by, s)
+func before(axis migrate.Axis, s string) string {
+	n, err := ordinal(axis.By, s)
 	if err != nil {
 		return s
 	}
-	return ordinalText(by, n.Sub(n, big.NewInt(1)), s)
+	return ordinalText(axis, n.Sub(n, big.NewInt(1)))
 }
 
 const crockford = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
@@ -150,9 +150,9 @@ func ordinal(by migrate.By, s string) (*big.Int, error) {
 	return n.SetInt64(i), err
 }
 
-// ordinalText is the inverse of [ordinal], in the letters of like.
-func ordinalText(by migrate.By, n *big.Int, like string) string {
-	switch by {
+// ordinalText is the inverse of [ordinal].
+func ordinalText(axis migrate.Axis, n *big.Int) string {
+	switch axis.By {
 	case migrate.ByULID:
 		var b [26]byte
 		five, digit := big.NewInt(31), new(big.Int)
@@ -160,7 +160,7 @@ func ordinalText(by migrate.By, n *big.Int, like string) string {
 			b[i] = crockford[digit.And(n, five).Int64()]
 			n.Rsh(n, 5)
 		}
-		if like != strings.ToUpper(like) {
+		if axis.Lower {
 			return strings.ToLower(string(b[:]))
 		}
 		return string(b[:])

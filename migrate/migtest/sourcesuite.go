@@ -26,11 +26,15 @@ type SourceTable struct {
 // TestSource checks that a source keeps the contract. open returns one on a new
 // table, and what writes rows into it.
 func TestSource(t *testing.T, open func(t *testing.T, table SourceTable) (s migrate.Source, put func(...migrate.Row))) {
-	for _, by := range []migrate.By{migrate.ByULID, migrate.ByUUIDv7, migrate.ByTimestamp, migrate.ByInteger} {
+	for name, axis := range map[string]migrate.Axis{
+		"ulid": {By: migrate.ByULID}, "ulid in lower case": {By: migrate.ByULID, Lower: true},
+		"uuidv7": {By: migrate.ByUUIDv7}, "timestamp": {By: migrate.ByTimestamp}, "integer": {By: migrate.ByInteger},
+	} {
+		axis.Width = 1000
 		for parts := 1; parts <= 2; parts++ {
 			for _, oldest := range []bool{false, true} {
-				table := SourceTable{migrate.Axis{By: by, Width: 1000}, parts, oldest}
-				t.Run(fmt.Sprintf("%s, %d parts, oldest first %v", by, parts, oldest), func(t *testing.T) {
+				table := SourceTable{axis, parts, oldest}
+				t.Run(fmt.Sprintf("%s, %d parts, oldest first %v", name, parts, oldest), func(t *testing.T) {
 					s, put := open(t, table)
 					checkEmpty(t, s)
 					c := checkOf(table, s)
@@ -52,7 +56,7 @@ func (table SourceTable) keys(n int) []migrate.Key {
 	keys := make([]migrate.Key, n)
 	for i := range keys {
 		at := i / 3 * 50 // three to a place: 60 to a slot
-		k := migrate.Axis{By: table.Axis.By, Width: 1}.Bound(int64(first + at))
+		k := migrate.Axis{By: table.Axis.By, Width: 1, Lower: table.Axis.Lower}.Bound(int64(first + at))
 		if table.Parts == 1 {
 			k[0] = table.within(k[0], at, i%3)
 		} else {
