@@ -36,6 +36,7 @@ type State interface {
 	Board
 	Switch
 	Records
+	Marks
 
 	// Open registers a pod. The first one writes the plan; a pod with another
 	// plan is refused with [ErrOtherPlan].
@@ -199,8 +200,9 @@ type Records interface {
 	Clear(ctx context.Context, keys []Key) error
 	// Ledger returns up to limit lines from number from on.
 	Ledger(ctx context.Context, from int64, limit int) ([]LedgerLine, error)
-	// SetVerdict records the outcome of a verification.
-	SetVerdict(ctx context.Context, v Verdict) error
+	// SetVerdict records the outcome of a verification and removes the mark, if
+	// it is verifier's.
+	SetVerdict(ctx context.Context, verifier string, v Verdict) error
 	// Verdict returns the last one, and false if there is none.
 	Verdict(ctx context.Context) (Verdict, bool, error)
 }

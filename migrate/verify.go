@@ -62,7 +62,7 @@ func (m *Migration) record(ctx context.Context, v Verdict) error {
 	if err != nil || ok && last.Mode == "full" && last.Clean && v.Clean && v.Mode != "full" {
 		return err
 	}
-	return m.state.SetVerdict(ctx, v)
+	return m.state.SetVerdict(ctx, "", v)
 }
 
 // inQuarantine returns the keys of all rows in quarantine.

@@ -23,6 +23,7 @@
 //	quarantine        hash by key: JSON of rows that cannot be stored
 //	quarantine:keys   sorted set of those keys
 //	verdict           JSON: outcome of the last verification
+//	mark              hash: how far the verification under way has come, in JSON, and whose it is
 //
 // Besides those fixed ones there are two keys for each slot that is worked on
 // and one for each that was begun or split: some hundreds, however many slots

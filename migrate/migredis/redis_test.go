@@ -134,7 +134,7 @@ func TestOnlyWhatMayExpireExpires(t *testing.T) {
 	rest := migrate.Slot{Index: c.Slot.Index, Below: migrate.Key{"m"}}
 	p := migrate.Progress{Last: migrate.Key{"x"}, Lo: rest.Below, Counts: migrate.Counts{Read: 5}}
 	_, lead := s.Lead(t.Context(), "k", time.Minute)
-	err := errors.Join(lead, s.Split(t.Context(), c, p, rest, migrate.Progress{}), s.Want(t.Context(), time.Minute), s.SetVerdict(t.Context(), migrate.Verdict{}),
+	err := errors.Join(lead, s.Split(t.Context(), c, p, rest, migrate.Progress{}), s.Want(t.Context(), time.Minute), s.SetVerdict(t.Context(), "v", migrate.Verdict{}),
 		s.Quarantine(t.Context(), c, []migrate.Quarantined{{Key: migrate.Key{"k"}}}))
 	if err != nil {
 		t.Fatal(err)

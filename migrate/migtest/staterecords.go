@@ -100,7 +100,7 @@ func testVerdict(t *testing.T, s *stateTest) {
 		{clean("full"), clean("full")},
 		{clean("samples"), clean("samples")},
 	} {
-		ok(t, s.SetVerdict(t.Context(), step.set))
+		ok(t, s.SetVerdict(t.Context(), "v", step.set))
 		v, found, err := s.Verdict(t.Context())
 		ok(t, err)
 		same(t, fmt.Sprint("found after step ", i), found, true)
@@ -118,7 +118,7 @@ func testReset(t *testing.T, s *stateTest) {
 	c := s.claim(t)
 	s.split(t, c, progress(4), "m")
 	ok(t, s.Quarantine(ctx, c, []migrate.Quarantined{{Key: migrate.Key{"k"}}}))
-	ok(t, s.SetVerdict(ctx, migrate.Verdict{Mode: "full"}))
+	ok(t, s.SetVerdict(ctx, "v", migrate.Verdict{Mode: "full"}))
 	ok(t, s.Want(ctx, time.Minute))
 	is(t, s.fixture.Pod(t).Reset(ctx), migrate.ErrWrongStatus)
 	ok(t, s.Renew(ctx, c))
@@ -172,7 +172,9 @@ func calls(ctx context.Context, s migrate.State, c migrate.Claim, term migrate.T
 		"quarantined":  func() error { _, err := s.Quarantined(ctx, "", 1); return err },
 		"clear":        func() error { return s.Clear(ctx, []migrate.Key{{"k"}}) },
 		"ledger":       func() error { _, err := s.Ledger(ctx, 0, 1); return err },
-		"set verdict":  func() error { return s.SetVerdict(ctx, migrate.Verdict{}) },
+		"set verdict":  func() error { return s.SetVerdict(ctx, "v", migrate.Verdict{}) },
+		"take mark":    func() error { _, _, err := s.TakeMark(ctx, "v"); return err },
+		"save mark":    func() error { return s.SaveMark(ctx, "v", migrate.Mark{}) },
 		"read verdict": func() error { _, _, err := s.Verdict(ctx); return err },
 		"reset":        func() error { return s.Reset(ctx) },
 	} {

@@ -52,6 +52,7 @@ func TestState(t *testing.T, open func(t testing.TB) StateFixture) {
 		{"ledger", testLedger},
 		{"quarantine", testQuarantine},
 		{"verdict", testVerdict},
+		{"the mark of a verification", testMarks},
 		{"reset", testReset},
 		{"a lost state stops everybody", testLost},
 	} {

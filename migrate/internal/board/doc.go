@@ -14,6 +14,7 @@
 //	ended/EPOCH     which claim ended last and how, so that Finish can be repeated
 //	ledger/NUMBER   a line for each finished slot
 //	quarantine/KEY  a row that cannot be stored
+//	mark            how far the verification under way has come, and whose it is
 //
 // Values are JSON. There is one open key for each slot that is worked on, was
 // abandoned or is split: the finished ones are spans in the header.

@@ -73,7 +73,7 @@ func page[T any](ctx context.Context, s *State, prefix, from string, limit int) 
 func Replaces(from, to migrate.Verdict) bool { return from.Clean || !to.Clean || to.Mode == "full" }
 
 // SetVerdict implements [migrate.Records].
-func (s *State) SetVerdict(ctx context.Context, v migrate.Verdict) error {
+func (s *State) SetVerdict(ctx context.Context, verifier string, v migrate.Verdict) error {
 	if err := s.open(); err != nil {
 		return wrap("set verdict", err)
 	}
@@ -81,7 +81,7 @@ func (s *State) SetVerdict(ctx context.Context, v migrate.Verdict) error {
 		if old := b.header.Verdict; old == nil || Replaces(*old, v) {
 			b.header.Verdict = &v
 		}
-		return nil
+		return b.dropMark(verifier)
 	})
 }
 

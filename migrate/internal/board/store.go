@@ -33,6 +33,7 @@ type Tx interface {
 const (
 	keyHeader  = "header"
 	keyPlan    = "plan"
+	keyMark    = "mark"
 	openKeys   = "open/"
 	endedKeys  = "ended/"
 	ledgerKeys = "ledger/"
