@@ -1,0 +1,40 @@
+package shard
+
+import (
+	"context"
+	"database/sql"
+)
+
+// A Database is a physical database. All methods are safe for concurrent use,
+// end when ctx does, and tell [ErrUnavailable], [ErrBusy], [ErrDuplicate],
+// [ErrMoved] (the table is gone) and [ErrUnknown] apart. Package shardsql has
+// the implementations.
+type Database interface {
+	// Write runs fn in a transaction, which it commits if fn returns nil. The
+	// transaction reads what is committed and sees its own writes.
+	Write(ctx context.Context, fn func(Conn) error) error
+	// Read runs fn on a connection outside a transaction.
+	Read(ctx context.Context, fn func(Conn) error) error
+	// Fence is the statement that locks a shard's row in shard_fence, shared, and
+	// returns its epoch and the database's clock in ms since 1970. Its one
+	// argument is the shard.
+	Fence() string
+	// Dialect tells which words of SQL it understands.
+	Dialect() Dialect
+}
+
+// A Dialect is a kind of SQL.
+type Dialect string
+
+// The dialects.
+const (
+	MariaDB Dialect = "mariadb" // and MySQL
+	SQLite  Dialect = "sqlite"
+)
+
+// A Conn runs statements.
+type Conn interface {
+	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+}
