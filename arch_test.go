@@ -25,7 +25,7 @@ const module = "github.com/tallystick/tallystick/"
 // and what is internal. Only cmd, bench and examples may import adapters.
 var domains = map[string][]string{
 	"sequence": {"internal/refill"},
-	"migrate":  {"internal/refill"},
+	"migrate":  {"internal/refill", "internal/spelling"},
 	"shard":    {"internal/refill"},
 	"rollout":  {"internal/refill"},
 	"coupon":   {"internal/refill", "sequence", "migrate", "shard"},

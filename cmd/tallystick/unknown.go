@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -10,6 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/tallystick/tallystick/internal/settings"
+	"github.com/tallystick/tallystick/internal/spelling"
 )
 
 // What people type that nobody knows: flags, variables, words.
@@ -28,7 +28,7 @@ func flagError(cmd *cobra.Command, err error) error {
 	})
 	name := unknown.GetSpecifiedName()
 	wrong := &usageError{err: fmt.Errorf("unknown flag --%s", name)}
-	if similar := nearest(name, known); similar != "" {
+	if similar := spelling.Nearest(name, known); similar != "" {
 		wrong.remedy = fmt.Sprintf("did you mean --%s?", similar)
 	}
 	return wrong
@@ -51,7 +51,7 @@ func (c *cli) warnUnknown(root *cobra.Command, environ []string) {
 			all = append(all, k)
 		}
 		line := failure{Message: name + " is set and no setting"}
-		if similar := nearest(name, all); similar != "" {
+		if similar := spelling.Nearest(name, all); similar != "" {
 			line.Remedy = fmt.Sprintf("did you mean %s?", similar)
 		}
 		fmt.Fprintf(c.err, "tallystick: warning: %s\n", line.line())
@@ -81,42 +81,6 @@ func variables(root *cobra.Command) map[string]bool {
 // beside a service called tallystick.
 func fromKubernetes(name string) bool {
 	return name == "TALLYSTICK_PORT" || strings.HasPrefix(name, "TALLYSTICK_PORT_") || strings.HasPrefix(name, "TALLYSTICK_SERVICE_")
-}
-
-// nearest returns the word that differs from typed in the fewest letters, ""
-// if none is near.
-func nearest(typed string, words []string) string {
-	best, least := "", cmp.Or(min(2, len(typed)/2), 1)+1
-	for _, w := range words {
-		if d := distance(typed, w); d < least || d == least && w < best {
-			best, least = w, d
-		}
-	}
-	return best
-}
-
-// distance counts the letters to add, drop, change or swap with their
-// neighbour between a and b (optimal string alignment).
-func distance(a, b string) int {
-	before, last, now := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
-	for j := range last {
-		last[j] = j
-	}
-	for i := range len(a) {
-		now[0] = i + 1
-		for j := range len(b) {
-			cost := 1
-			if a[i] == b[j] {
-				cost = 0
-			}
-			now[j+1] = min(last[j+1]+1, now[j]+1, last[j]+cost)
-			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
-				now[j+1] = min(now[j+1], before[j-1]+1)
-			}
-		}
-		before, last, now = last, now, before
-	}
-	return last[len(b)]
 }
 
 // newHelp is `help COMMAND`; of a word that is no command it fails.
