@@ -1,13 +1,10 @@
 package migrate
 
 import (
-	"bytes"
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
-	"fmt"
-	"regexp"
 	"strings"
 	"time"
 
@@ -31,6 +28,8 @@ type Plan struct {
 	Quarantine QuarantinePlan        `yaml:"quarantine"`
 
 	Text string `yaml:"-"` // the file, before ${NAME} was replaced
+
+	lines map[string]int // of the keys, like "source.key"; of the whole: ""
 }
 
 // A SourcePlan names the table to read.
@@ -118,8 +117,11 @@ type Duration time.Duration
 // UnmarshalYAML reads a duration.
 func (d *Duration) UnmarshalYAML(n *yaml.Node) error {
 	v, err := time.ParseDuration(n.Value)
-	if err != nil || v < 0 {
-		return &PlanError{Line: n.Line, Message: fmt.Sprintf("%q is no duration", n.Value), Remedy: "write it like 90s, 10m or 24h"}
+	if err != nil {
+		return err
+	}
+	if v < 0 {
+		return errors.New("a duration below zero")
 	}
 	*d = Duration(v)
 	return nil
@@ -134,98 +136,19 @@ type Width struct {
 
 // UnmarshalYAML reads a width.
 func (w *Width) UnmarshalYAML(n *yaml.Node) error {
-	if n.Decode(&w.Keys) == nil && w.Keys > 0 {
+	var keys int64
+	if n.Decode(&keys) == nil && keys > 0 {
+		*w = Width{Keys: keys}
 		return nil
 	}
 	var d Duration
-	if err := d.UnmarshalYAML(n); err != nil || time.Duration(d) < time.Millisecond {
-		return &PlanError{Line: n.Line, Field: "slots.width", Message: fmt.Sprintf("%q is no width", n.Value), Remedy: "write a duration like 1h, or a number of keys with by: integer"}
+	if err := d.UnmarshalYAML(n); err != nil {
+		return err
 	}
-	w.Time, w.Keys = time.Duration(d), 0
-	return nil
-}
-
-// ParsePlan reads a plan from YAML. ${NAME} in a value is replaced by what env
-// returns for NAME; one that is not set is an error, and so is an unknown key.
-func ParsePlan(text []byte, env func(string) (string, bool)) (Plan, error) {
-	var root yaml.Node
-	if err := yaml.Unmarshal(text, &root); err != nil {
-		return Plan{}, yamlError(err)
+	if time.Duration(d) < time.Millisecond {
+		return errors.New("a width under a millisecond")
 	}
-	if err := expand(&root, env); err != nil {
-		return Plan{}, err
-	}
-	if err := checkKeys(text); err != nil {
-		return Plan{}, err
-	}
-	p := defaults()
-	if err := root.Decode(&p); err != nil {
-		return Plan{}, yamlError(err)
-	}
-	p.Text = string(text)
-	p.complete()
-	return p, p.validate()
-}
-
-// checkKeys returns the first key of text that is none of a plan. Types are
-// not looked at: a value may be a variable still.
-func checkKeys(text []byte) error {
-	dec := yaml.NewDecoder(bytes.NewReader(text))
-	dec.KnownFields(true)
-	err := dec.Decode(new(Plan))
-	if all, ok := errors.AsType[*yaml.TypeError](err); ok {
-		for _, e := range all.Errors {
-			if unknownKey.MatchString(e) {
-				return yamlError(errors.New(e))
-			}
-		}
-	}
-	return nil
-}
-
-var (
-	yamlLine   = regexp.MustCompile(`line (\d+): (.*)`)
-	unknownKey = regexp.MustCompile(`field (\S+) not found in type`)
-)
-
-// yamlError returns what the YAML parser says in one line.
-func yamlError(err error) error {
-	if e, ok := errors.AsType[*PlanError](err); ok {
-		return e
-	}
-	e := &PlanError{Message: err.Error()}
-	if m := yamlLine.FindStringSubmatch(err.Error()); m != nil {
-		fmt.Sscan(m[1], &e.Line)
-		e.Message = m[2]
-	}
-	if m := unknownKey.FindStringSubmatch(e.Message); m != nil {
-		e.Field, e.Message, e.Remedy = m[1], "is not a key of a plan", "correct or remove it"
-	}
-	return e
-}
-
-var variable = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)\}`)
-
-// expand replaces ${NAME} in every scalar value below n.
-func expand(n *yaml.Node, env func(string) (string, bool)) error {
-	if n.Kind == yaml.ScalarNode {
-		for _, m := range variable.FindAllStringSubmatch(n.Value, -1) {
-			v, ok := env(m[1])
-			if !ok {
-				return &PlanError{Line: n.Line, Message: "the environment variable " + m[1] + " is not set", Remedy: "set it, or write the value"}
-			}
-			n.Value = strings.ReplaceAll(n.Value, m[0], v)
-			n.Tag = "" // the value decides
-			if n.Style == 0 && n.Value == "" {
-				n.Style = yaml.DoubleQuotedStyle
-			}
-		}
-	}
-	for _, c := range n.Content {
-		if err := expand(c, env); err != nil {
-			return err
-		}
-	}
+	*w = Width{Time: time.Duration(d)}
 	return nil
 }
 
@@ -245,7 +168,7 @@ func defaults() Plan {
 func (p *Plan) complete() {
 	p.Quarantine.Path = cmp.Or(p.Quarantine.Path, p.Name+".quarantine.ndjson")
 	p.State.Path = cmp.Or(p.State.Path, p.Name+".state")
-	if p.Slots.By == ByInteger && p.Slots.Width.Keys == 0 {
+	if _, given := p.lines["slots.width"]; p.Slots.By == ByInteger && !given {
 		p.Slots.Width = Width{Keys: 100_000}
 	}
 }
@@ -259,6 +182,17 @@ func (p Plan) Axis() Axis {
 	return Axis{By: p.Slots.By, Width: w, Lower: p.Slots.By == ByULID && p.Slots.Case == "lower"}
 }
 
+// Line returns the line of the file that a key like "source.key" stands in, or
+// the block that it belongs in; 0 if p was not parsed.
+func (p Plan) Line(field string) int {
+	for {
+		if line, ok := p.lines[field]; ok || field == "" {
+			return line
+		}
+		field = field[:max(0, strings.LastIndexByte(field, '.'))]
+	}
+}
+
 // Oldest reports whether the oldest slot comes first.
 func (p Plan) Oldest() bool { return p.Slots.Order == "oldest-first" }
 
@@ -267,48 +201,4 @@ func (p Plan) Oldest() bool { return p.Slots.Order == "oldest-first" }
 func (p Plan) Hash() string {
 	sum := sha256.Sum256([]byte(p.Text))
 	return hex.EncodeToString(sum[:8])
-}
-
-var planName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
-
-// validate returns the first thing that is wrong with p.
-func (p Plan) validate() error {
-	for _, c := range []struct {
-		wrong                  bool
-		field, message, remedy string
-	}{
-		{!planName.MatchString(p.Name), "name", fmt.Sprintf("%q is no name", p.Name), "use 1 to 63 letters, digits, '.', '_' and '-'"},
-		{p.Source.Kind != "postgres", "source.kind", fmt.Sprintf("%q is not known", p.Source.Kind), "use postgres"},
-		{p.Source.Table == "", "source.table", "is missing", "name the table to read"},
-		{len(p.Source.Key) == 0, "source.key", "is missing", "name the columns of the table's key"},
-		{p.Sink.Kind != "dynamodb" && p.Sink.Kind != "discard", "sink.kind", fmt.Sprintf("%q is not known", p.Sink.Kind), "use dynamodb, or discard to measure"},
-		{p.Sink.Kind == "dynamodb" && p.Sink.Table == "", "sink.table", "is missing", "name the table to write"},
-		{p.Sink.Kind == "dynamodb" && p.Sink.Key.Partition == "", "sink.key", "has no partition", "name the attribute of the table's partition key"},
-		{p.Sink.BatchRows < 1 || p.Sink.BatchRows > 25, "sink.batch_rows", fmt.Sprintf("%d is out of range", p.Sink.BatchRows), "use 1 to 25"},
-		{p.Slots.By != ByULID && p.Slots.By != ByUUIDv7 && p.Slots.By != ByTimestamp && p.Slots.By != ByInteger, "slots.by", fmt.Sprintf("%q is not known", p.Slots.By), "use ulid, uuidv7, timestamp or integer"},
-		{p.Slots.By == ByInteger && p.Slots.Width.Keys == 0 || p.Slots.By != ByInteger && p.Slots.Width.Time == 0, "slots.width", "does not fit slots.by", "give a number of keys with integer, a duration otherwise"},
-		{p.Slots.Case != "upper" && p.Slots.Case != "lower", "slots.case", fmt.Sprintf("%q is not known", p.Slots.Case), "use upper or lower"},
-		{p.Slots.Order != "newest-first" && p.Slots.Order != "oldest-first", "slots.order", fmt.Sprintf("%q is not known", p.Slots.Order), "use newest-first or oldest-first"},
-		{p.Slots.From != nil && p.Slots.To != nil && !p.Slots.From.Before(*p.Slots.To), "slots.to", "does not lie after slots.from", "exchange them"},
-		{p.Slots.By == ByInteger && (p.Slots.From != nil || p.Slots.To != nil), "slots.from", "is a time", "leave from and to out with by: integer"},
-		{p.Write.Mode != Guarded && p.Write.Mode != Absent && p.Write.Mode != Overwrite, "write.mode", fmt.Sprintf("%q is not known", p.Write.Mode), "say guarded, absent or overwrite: there is no default"},
-		{p.Write.Mode == Guarded && p.Write.Version == "", "write.version", "is missing", "guarded needs a column that grows with each change of a row"},
-		{p.Write.Mode != Guarded && p.Write.Deletes != "none", "write.deletes", "is not none", "only guarded keeps deleted rows deleted; say deletes: none if rows are never deleted"},
-		{p.State.Kind != "redis" && p.State.Kind != "file", "state.kind", fmt.Sprintf("%q is not known", p.State.Kind), "use redis or file"},
-		{p.State.LockTTL < Duration(time.Second), "state.lock_ttl", "is under a second", "use 15s to 30s"},
-		{p.State.KeeperInterval < Duration(100*time.Millisecond), "state.keeper_interval", "is under 100ms", "use a few seconds"},
-		{p.Workers < 1 || p.Workers > 1024, "workers", fmt.Sprintf("%d is out of range", p.Workers), "use 1 to 1024"},
-		{p.PageRows < 1 || p.PageRows > 100_000, "page_rows", fmt.Sprintf("%d is out of range", p.PageRows), "use 1 to 100000"},
-		{p.Limits.ReadRows < 0 || p.Limits.WriteUnits < 0, "limits", "is negative", "use 0 for no limit"},
-	} {
-		if c.wrong {
-			return &PlanError{Field: c.field, Message: c.message, Remedy: c.remedy}
-		}
-	}
-	for column, c := range p.Columns {
-		if c.Encode != "" && c.Encode != "map" && c.Encode != "string" {
-			return &PlanError{Field: "columns." + column + ".encode", Message: fmt.Sprintf("%q is not known", c.Encode), Remedy: "use map or string"}
-		}
-	}
-	return nil
 }

@@ -1,7 +1,6 @@
 package migrate_test
 
 import (
-	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -44,32 +43,5 @@ func TestCaseOfULIDsIsThePlans(t *testing.T) {
 		if err != nil || p.Axis().Lower != lower {
 			t.Errorf("lower case is %t, want %t: %v", p.Axis().Lower, lower, err)
 		}
-	}
-}
-
-func TestParsePlanRefuses(t *testing.T) {
-	for name, c := range map[string]struct {
-		from, to string
-		line     int
-		field    string
-	}{
-		"an unknown key":             {"order: newest-first", "oder: newest-first", 6, "oder"},
-		"no write mode":              {"mode: guarded, ", "", 0, "write.mode"},
-		"guarded without version":    {", version: version", "", 0, "write.version"},
-		"absent with deletes":        {"mode: guarded", "mode: absent", 0, "write.deletes"},
-		"a variable that is not set": {"${ENDPOINT}", "${NOBODY}", 3, ""},
-		"a width that is none":       {"width: 1h", "width: soon", 6, "slots.width"},
-		"a type that is wrong":       {"${WORKERS}", "many", 8, ""},
-		"no key":                     {", key: [id]}", "}", 0, "source.key"},
-		"a kind nobody knows":        {"kind: postgres", "kind: oracle", 0, "source.kind"},
-		"text that is no YAML":       {"columns:", "columns: ][", 3, ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			_, err := migrate.ParsePlan([]byte(strings.Replace(plan, c.from, c.to, 1)), env)
-			e, ok := errors.AsType[*migrate.PlanError](err)
-			if !ok || e.Line != c.line || e.Field != c.field || strings.Contains(err.Error(), "\n") {
-				t.Errorf("error %v", err)
-			}
-		})
 	}
 }
