@@ -2,24 +2,43 @@ package migrate
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 )
 
-// full compares every row of the source, and then looks up every item of the
-// sink in the source.
+// full compares every row of the source, then looks up every item of the sink
+// in the source, and reads again what is not equal. It goes on from the mark,
+// if there is one.
 func (v *verification) full(ctx context.Context) error {
-	r := v.keys()
-	if err := v.pages(ctx, r); err != nil {
+	err := v.begin(ctx)
+	if err != nil {
 		return err
 	}
-	if v.o.Only == nil {
-		if err := v.extras(ctx); err != nil {
+	if err = v.walk(ctx); err == nil {
+		err = v.recheck(ctx)
+	}
+	if err != nil {
+		v.marks.leave(ctx)
+	}
+	return err
+}
+
+func (v *verification) walk(ctx context.Context) error {
+	if !v.marks.now().Paged {
+		if err := v.pages(ctx, v.keys()); err != nil {
+			return err
+		}
+		if err := v.marks.paged(ctx); err != nil {
 			return err
 		}
 	}
-	return v.recheck(ctx)
+	if v.o.Only != nil || v.marks.now().Scanned {
+		return nil
+	}
+	if err := v.extras(ctx); err != nil {
+		return err
+	}
+	return v.marks.scanned(ctx)
 }
 
 // keys returns what is verified.
@@ -30,16 +49,22 @@ func (v *verification) keys() Range {
 	return v.m.axis.Range(*v.o.Only, v.record.Slots)
 }
 
-// pages compares all rows of r, several pages at a time.
+// A numbered is a page of rows and the how-manieth it is.
+type numbered struct {
+	n    int
+	rows []Row
+}
+
+// pages compares all rows of r beyond the mark, several pages at a time.
 func (v *verification) pages(ctx context.Context, r Range) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	pages := make(chan []Row)
+	pages := make(chan numbered)
 	var workers sync.WaitGroup
 	for range v.m.plan.Workers {
 		workers.Go(func() {
-			for rows := range pages {
-				if err := v.page(ctx, rows); err != nil {
+			for p := range pages {
+				if err := v.marked(ctx, p); err != nil {
 					cancel(err)
 				}
 			}
@@ -48,12 +73,16 @@ func (v *verification) pages(ctx context.Context, r Range) error {
 	err := v.read(ctx, r, pages)
 	close(pages)
 	workers.Wait()
-	return errors.Join(err, context.Cause(ctx))
+	if cause := context.Cause(ctx); cause != nil {
+		return cause
+	}
+	return err
 }
 
-func (v *verification) read(ctx context.Context, r Range, pages chan<- []Row) error {
-	var after Key
-	for {
+// read reads pages until the end of r.
+func (v *verification) read(ctx context.Context, r Range, pages chan<- numbered) error {
+	after := v.marks.now().Last
+	for n := 0; ; n++ {
 		var page Page
 		err := v.m.try(ctx, func() (err error) {
 			page, err = v.m.source.Page(ctx, r, after, v.m.plan.PageRows, v.m.bytes)
@@ -65,7 +94,7 @@ func (v *verification) read(ctx context.Context, r Range, pages chan<- []Row) er
 		if len(page.Rows) > 0 {
 			after = page.Rows[len(page.Rows)-1].Key
 			select {
-			case pages <- page.Rows:
+			case pages <- numbered{n, page.Rows}:
 			case <-ctx.Done():
 				return context.Cause(ctx)
 			}
@@ -76,31 +105,37 @@ func (v *verification) read(ctx context.Context, r Range, pages chan<- []Row) er
 	}
 }
 
-// page compares rows with what the sink has of them.
-func (v *verification) page(ctx context.Context, rows []Row) error {
+// marked compares a page and moves the mark on.
+func (v *verification) marked(ctx context.Context, p numbered) error {
+	compared, suspects, err := v.page(ctx, p.rows)
+	if err != nil {
+		return err
+	}
+	return v.marks.compared(ctx, p.n, outcome{last: p.rows[len(p.rows)-1].Key, compared: compared, suspects: suspects})
+}
+
+// page compares rows with what the sink has of them. Those in quarantine are
+// passed over.
+func (v *verification) page(ctx context.Context, rows []Row) (compared int64, suspects []suspect, err error) {
 	mapped := make([]Row, 0, len(rows))
 	for _, r := range rows {
-		if v.aside[r.Key.String()] {
-			continue
-		}
-		if r, err := v.m.mapping(r); err == nil { // else it is in quarantine
-			mapped = append(mapped, r)
+		if !v.aside[r.Key.String()] {
+			mapped = append(mapped, v.mapped(r))
 		}
 	}
 	var stored []Stored
-	err := v.m.try(ctx, func() (err error) {
+	err = v.m.try(ctx, func() (err error) {
 		stored, err = v.m.sink.Read(ctx, mapped)
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("verify: read the sink: %w", err)
+		return 0, nil, fmt.Errorf("verify: read the sink: %w", err)
 	}
-	var suspects []suspect
 	for i := range mapped {
-		if l, err := v.compare(&mapped[i], stored[i]); err == nil && l != equal {
-			suspects = append(suspects, suspect{mapped[i].Key, &mapped[i], stored[i]})
+		if v.compare(&mapped[i], stored[i]) != equal {
+			suspects = append(suspects, suspectOf(mapped[i].Key, &mapped[i], stored[i], false))
 		}
 	}
 	v.note(int64(len(mapped)), suspects)
-	return nil
+	return int64(len(mapped)), suspects, nil
 }

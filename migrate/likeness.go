@@ -1,13 +1,31 @@
 package migrate
 
-// A suspect is a row that is not equal on both sides at first sight.
+// A suspect is a row or an item that was not equal on both sides when it was
+// compared.
 type suspect struct {
-	key    Key
-	row    *Row   // as the source had it last; nil: it has none
-	stored Stored // as the sink had it last
+	key     Key
+	there   bool   // the source had a row
+	version int64  // of that row
+	stored  Stored // as the sink had the item last
+	scanned bool   // the item itself is suspected, whichever one the row is to have
 }
 
-// A finding of one comparison.
+// suspectOf returns a suspect as it was seen: row is nil if there is none.
+func suspectOf(k Key, row *Row, stored Stored, scanned bool) suspect {
+	s := suspect{key: k, there: row != nil, stored: stored, scanned: scanned}
+	if row != nil {
+		s.version = row.Version
+	}
+	return s
+}
+
+// moved reports whether either side has changed since before.
+func (s suspect) moved(before suspect) bool {
+	return s.there != before.there || s.version != before.version ||
+		s.stored.Found != before.stored.Found || s.stored.Version != before.stored.Version
+}
+
+// A likeness is what a row and an item are to each other.
 type likeness int
 
 const (
@@ -18,31 +36,38 @@ const (
 )
 
 // compare decides what a row, nil if there is none, and an item are to each
-// other. Tombstones count as absent.
-func (v *verification) compare(row *Row, stored Stored) (likeness, error) {
+// other. Tombstones count as absent. Nothing is equal to a row that the sink
+// can never hold.
+func (v *verification) compare(row *Row, stored Stored) likeness {
 	there := stored.Found && !stored.Tombstone
 	switch {
 	case row == nil && there:
-		return extra, nil
+		return extra
 	case row == nil:
-		return equal, nil
+		return equal
 	case !there:
-		return missing, nil
+		return missing
 	}
 	expected, err := v.m.sink.Expect(*row)
-	if err != nil {
-		return different, err
+	if err != nil || expected.Version != stored.Version || expected.Digest != stored.Digest {
+		return different
 	}
-	if expected.Version != stored.Version || expected.Digest != stored.Digest {
-		return different, nil
-	}
-	return equal, nil
+	return equal
 }
 
-// moved reports whether either side has changed since before.
-func (s suspect) moved(before suspect) bool {
-	if (s.row == nil) != (before.row == nil) || s.stored.Found != before.stored.Found || s.stored.Version != before.stored.Version {
-		return true
+// elsewhere reports whether row is to be in another item than it: the item is
+// left from before the row's place in the sink changed.
+func (v *verification) elsewhere(row Row, it Stored) bool {
+	expected, err := v.m.sink.Expect(row)
+	return err == nil && expected.Ref != it.Ref
+}
+
+// mapped returns r as the sink is to have it. Of a row that cannot be mapped
+// the key is left, which is like nothing that the sink has.
+func (v *verification) mapped(r Row) Row {
+	m, err := v.m.mapping(r)
+	if err != nil {
+		return Row{Key: r.Key, Version: r.Version}
 	}
-	return s.row != nil && s.row.Version != before.row.Version
+	return m
 }

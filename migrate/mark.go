@@ -33,6 +33,7 @@ type Mark struct {
 	Generation uint64    `json:"generation"` // of the run
 	Aside      string    `json:"aside"`      // of the rows that were in quarantine, see asideOf
 	Began      time.Time `json:"began"`
+	Saved      time.Time `json:"saved"`
 	Compared   int64     `json:"compared"` // rows up to Last
 	Last       Key       `json:"last"`     // every row up to this one is compared; nil: none
 	Paged      bool      `json:"paged"`    // every row of the source is compared
@@ -43,8 +44,9 @@ type Mark struct {
 
 // A Suspect is a row that was not equal on both sides when it was compared.
 type Suspect struct {
-	Key Key    `json:"key"`
-	Ref string `json:"ref"` // how the sink names the item
+	Key     Key    `json:"key"`
+	Ref     string `json:"ref"`     // how the sink names the item
+	Scanned bool   `json:"scanned"` // the scan of the sink came upon the item
 }
 
 // maxMarked is how many suspects a mark has at most. A verification with more
@@ -52,10 +54,11 @@ type Suspect struct {
 const maxMarked = 2_000
 
 // continues reports whether what m says of before still holds for a
-// verification that begins as now: of the same plan and the same run, with the
-// same rows in quarantine, which are not compared.
-func (m Mark) continues(now Mark) bool {
-	return m.Plan == now.Plan && m.Generation == now.Generation && m.Aside == now.Aside
+// verification that begins as fresh, now: of the same plan and the same run,
+// with the same rows in quarantine, which are not compared, and not after a
+// pause of more than a day.
+func (m Mark) continues(fresh Mark, now time.Time) bool {
+	return m.Plan == fresh.Plan && m.Generation == fresh.Generation && m.Aside == fresh.Aside && now.Sub(m.Saved) <= markPause
 }
 
 // asideOf returns a word for a set of keys in quarantine: no other set has it.

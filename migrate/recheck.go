@@ -7,25 +7,25 @@ import (
 	"time"
 )
 
-// How differences are told from rows that are just being written.
-var (
-	recheckDelays = []time.Duration{time.Second, 5 * time.Second, 30 * time.Second}
-	movingFor     = 10 * time.Minute // how long a row that keeps changing is looked at
-)
+// movingFor is how long a row that keeps changing is read again.
+const movingFor = 10 * time.Minute
+
+// recheckRows is how many suspects are read again at once.
+const recheckRows = 100
 
 // recheck reads suspects again on both sides until each is equal once, or has
 // not changed over all delays, or keeps changing for too long.
 func (v *verification) recheck(ctx context.Context) error {
-	left := v.suspects
+	left, delays := v.suspects, VerifyPlan{}.delays()
 	v.suspects = nil
 	began := time.Now()
 	for round := 0; len(left) > 0; round++ {
-		last := round >= len(recheckDelays)-1
-		if err := sleep(ctx, recheckDelays[min(round, len(recheckDelays)-1)]); err != nil {
+		last := round >= len(delays)-1
+		if err := sleep(ctx, delays[min(round, len(delays)-1)]); err != nil {
 			return err
 		}
 		var again []suspect
-		for chunk := range slices.Chunk(left, 100) {
+		for chunk := range slices.Chunk(left, recheckRows) {
 			still, err := v.lookAgain(ctx, chunk, last, time.Since(began) > movingFor)
 			if err != nil {
 				return err
@@ -38,7 +38,7 @@ func (v *verification) recheck(ctx context.Context) error {
 }
 
 // lookAgain reads suspects again and returns those to look at once more.
-func (v *verification) lookAgain(ctx context.Context, chunk []suspect, last, tooLong bool) ([]suspect, error) {
+func (v *verification) lookAgain(ctx context.Context, chunk []suspect, last, tooLong bool) (still []suspect, err error) {
 	keys := make([]Key, len(chunk))
 	for i, s := range chunk {
 		keys[i] = s.key
@@ -47,21 +47,21 @@ func (v *verification) lookAgain(ctx context.Context, chunk []suspect, last, too
 	if err != nil {
 		return nil, err
 	}
-	var still []suspect
-	for _, s := range chunk {
-		now := suspect{key: s.key, row: rows[s.key.String()]}
-		if now.stored, err = v.refresh(ctx, now.row, s); err != nil {
-			return nil, err
-		}
-		l, err := v.compare(now.row, now.stored)
-		switch {
-		case err == nil && l == equal:
+	sights, err := v.refresh(ctx, chunk, rows)
+	if err != nil {
+		return nil, err
+	}
+	for i, s := range chunk {
+		row := sights[i].row
+		now := suspectOf(s.key, rows[s.key.String()], sights[i].stored, s.scanned)
+		switch l := v.compare(row, now.stored); {
+		case l == equal:
 		case !last || now.moved(s) && !tooLong:
 			still = append(still, now)
 		case now.moved(s):
-			v.list(&v.found.Unsettled, s.key)
+			v.list(&v.found.Unsettled, now)
 		default:
-			if err := v.conclude(ctx, l, now); err != nil {
+			if err := v.conclude(ctx, l, now, row); err != nil {
 				return nil, err
 			}
 		}
@@ -69,39 +69,69 @@ func (v *verification) lookAgain(ctx context.Context, chunk []suspect, last, too
 	return still, nil
 }
 
-// refresh reads an item again.
-func (v *verification) refresh(ctx context.Context, row *Row, s suspect) (Stored, error) {
-	var got []Stored
-	err := v.m.try(ctx, func() (err error) {
-		if row != nil {
-			got, err = v.m.sink.Read(ctx, []Row{*row})
-		} else if s.stored.Found {
-			got, err = v.m.sink.Refresh(ctx, []Stored{s.stored})
-		} else {
-			got = []Stored{{}}
+// A sight is what both sides have: an item, and the row that is to be in it.
+type sight struct {
+	row    *Row // nil: none
+	stored Stored
+}
+
+// refresh reads again from the sink: the items that rows are to be in, and by
+// itself each item whose row is gone, or is to be elsewhere.
+func (v *verification) refresh(ctx context.Context, chunk []suspect, rows map[string]*Row) ([]sight, error) {
+	sights := make([]sight, len(chunk))
+	var ofRows, ofItems []int
+	var present []Row
+	var items []Stored
+	for i, s := range chunk {
+		row := rows[s.key.String()]
+		switch {
+		case row != nil && !(s.scanned && v.elsewhere(*row, s.stored)):
+			sights[i].row = row
+			ofRows, present = append(ofRows, i), append(present, *row)
+		case s.stored.Ref != "":
+			ofItems, items = append(ofItems, i), append(items, s.stored)
 		}
+	}
+	err := v.fill(ctx, sights, ofRows, func() ([]Stored, error) { return v.m.sink.Read(ctx, present) })
+	if err == nil {
+		err = v.fill(ctx, sights, ofItems, func() ([]Stored, error) { return v.m.sink.Refresh(ctx, items) })
+	}
+	return sights, err
+}
+
+// fill sets what the sink has of the sights at the indexes at.
+func (v *verification) fill(ctx context.Context, sights []sight, at []int, read func() ([]Stored, error)) error {
+	if len(at) == 0 {
+		return nil
+	}
+	var stored []Stored
+	err := v.m.try(ctx, func() (err error) {
+		stored, err = read()
 		return err
 	})
 	if err != nil {
-		return Stored{}, fmt.Errorf("verify: read the sink: %w", err)
+		return fmt.Errorf("verify: read the sink: %w", err)
 	}
-	return got[0], nil
+	for n, i := range at {
+		sights[i].stored = stored[n]
+	}
+	return nil
 }
 
 // conclude records a difference, or mends it.
-func (v *verification) conclude(ctx context.Context, l likeness, s suspect) error {
+func (v *verification) conclude(ctx context.Context, l likeness, s suspect, row *Row) error {
 	if v.o.Repair {
-		if err := v.m.repair(ctx, l, s); err != nil {
+		if err := v.m.repair(ctx, l, row, s.stored); err != nil {
 			return fmt.Errorf("repair row %s: %w", s.key, err)
 		}
 	}
 	switch l {
 	case missing:
-		v.list(&v.found.Missing, s.key)
+		v.list(&v.found.Missing, s)
 	case extra:
-		v.list(&v.found.Extra, s.key)
+		v.list(&v.found.Extra, s)
 	default:
-		v.list(&v.found.Different, s.key)
+		v.list(&v.found.Different, s)
 	}
 	return nil
 }

@@ -61,7 +61,7 @@ func (v *verification) sample(ctx context.Context, r Range) error {
 			return fmt.Errorf("verify: %w", err)
 		}
 		if len(page.Rows) > 0 {
-			if err := v.page(ctx, page.Rows); err != nil {
+			if _, _, err := v.page(ctx, page.Rows); err != nil {
 				return err
 			}
 		}
@@ -73,40 +73,6 @@ func (v *verification) sample(ctx context.Context, r Range) error {
 			return err
 		}
 		after = at
-	}
-	return nil
-}
-
-// counts counts both sides. Equal counts do not show that the rows are equal.
-func (v *verification) counts(ctx context.Context) error {
-	var after Key
-	r := v.keys()
-	for end := false; !end; {
-		page, err := v.m.source.Page(ctx, r, after, v.m.plan.PageRows, v.m.bytes)
-		if err != nil {
-			return fmt.Errorf("verify: count the source: %w", err)
-		}
-		if end = page.End; len(page.Rows) > 0 {
-			after = page.Rows[len(page.Rows)-1].Key
-			v.counted[0] += int64(len(page.Rows))
-			v.note(int64(len(page.Rows)), nil)
-		}
-	}
-	if v.o.Only != nil {
-		return fmt.Errorf("verify: a single slot cannot be counted in the sink (use samples or full)")
-	}
-	err := v.m.sink.Scan(ctx, "", func(items []Stored, _ string) error {
-		v.mu.Lock()
-		defer v.mu.Unlock()
-		for _, it := range items {
-			if !it.Tombstone {
-				v.counted[1]++
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		return fmt.Errorf("verify: count the sink: %w", err)
 	}
 	return nil
 }

@@ -2,7 +2,9 @@ package migrate
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 )
@@ -12,7 +14,22 @@ type VerifyOptions struct {
 	Mode     string               // counts, samples or full
 	Only     *Slot                // nil: everything
 	Repair   bool                 // write what is missing or different, bury what is extra
+	Restart  bool                 // compare everything, though one that was killed has come half-way
 	Progress func(compared int64) // called now and then; nil: not
+	Resumed  func(Resumption)     // called if it goes on from where one before it has come; nil: not
+}
+
+// check returns why there is no such verification.
+func (o VerifyOptions) check() error {
+	switch {
+	case o.Mode != "counts" && o.Mode != "samples" && o.Mode != "full":
+		return fmt.Errorf("verify: mode %q is not known (use counts, samples or full)", o.Mode)
+	case o.Mode == "counts" && o.Only != nil:
+		return errors.New("verify: a single slot cannot be counted in the sink (use samples or full)")
+	case o.Mode == "counts" && o.Repair:
+		return errors.New("verify: counts name no rows to repair (use samples or full)")
+	}
+	return nil
 }
 
 // maxListed is how many keys of each kind a verdict lists.
@@ -22,47 +39,42 @@ const maxListed = 1_000
 // go on meanwhile: a row that differs is read again on both sides until it has
 // settled.
 //
+// A full verification of everything that ends before its verdict, because ctx
+// or the process does, is gone on with by the next one of the same plan and run
+// within a day. [Verdict.Since] tells when it was begun.
+//
 // The verdict is bad when a row is missing, different, extra or unsettled,
 // when rows are in quarantine, and when nothing was compared.
 func (m *Migration) Verify(ctx context.Context, o VerifyOptions) (Verdict, error) {
+	if err := o.check(); err != nil {
+		return Verdict{}, err
+	}
 	record, err := m.Open(ctx)
 	if err != nil {
 		return Verdict{}, err
 	}
-	v := &verification{m: m, o: o, record: record}
+	v := &verification{m: m, o: o, record: record, verifier: newToken(), began: time.Now().UTC()}
 	if v.aside, err = m.inQuarantine(ctx); err != nil {
 		return Verdict{}, err
 	}
-	switch o.Mode {
-	case "full":
-		err = v.full(ctx)
-	case "samples":
-		err = v.samples(ctx)
-	case "counts":
-		err = v.counts(ctx)
-	default:
-		return Verdict{}, fmt.Errorf("verify: mode %q is not known (use counts, samples or full)", o.Mode)
-	}
-	if err != nil {
+	if err := v.run(ctx); err != nil {
 		return Verdict{}, err
 	}
 	verdict := v.verdict()
-	verdict.Quarantined = int64(len(v.aside))
-	verdict.Clean = verdict.Clean && len(v.aside) == 0
 	if o.Only == nil {
-		err = m.record(ctx, verdict)
+		err = m.record(ctx, v.verifier, verdict)
 	}
 	return verdict, err
 }
 
 // record keeps a verdict. A clean one of a lesser mode does not take the place
 // of a full one, which says more.
-func (m *Migration) record(ctx context.Context, v Verdict) error {
+func (m *Migration) record(ctx context.Context, verifier string, v Verdict) error {
 	last, ok, err := m.state.Verdict(ctx)
 	if err != nil || ok && last.Mode == "full" && last.Clean && v.Clean && v.Mode != "full" {
 		return err
 	}
-	return m.state.SetVerdict(ctx, "", v)
+	return m.state.SetVerdict(ctx, verifier, v)
 }
 
 // inQuarantine returns the keys of all rows in quarantine.
@@ -82,16 +94,29 @@ func (m *Migration) inQuarantine(ctx context.Context) (map[string]bool, error) {
 
 // A verification is one under way.
 type verification struct {
-	m      *Migration
-	o      VerifyOptions
-	record PlanRecord
-	aside  map[string]bool // keys in quarantine, which are counted and not compared
+	m        *Migration
+	o        VerifyOptions
+	record   PlanRecord
+	verifier string // random, of this one
+	began    time.Time
+	aside    map[string]bool // keys in quarantine, which are counted and not compared
+	marks    *marker         // of a full one
 
 	mu       sync.Mutex
 	compared int64
 	suspects []suspect
-	found    Verdict // the lists
-	counted  [2]int64
+	found    Verdict // what is found out
+}
+
+// run does what the mode asks for.
+func (v *verification) run(ctx context.Context) error {
+	switch v.o.Mode {
+	case "full":
+		return v.full(ctx)
+	case "samples":
+		return v.samples(ctx)
+	}
+	return v.counts(ctx)
 }
 
 // note adds to what was compared.
@@ -106,9 +131,14 @@ func (v *verification) note(compared int64, suspects []suspect) {
 	}
 }
 
-// list adds a key, unless the list is long already.
-func (v *verification) list(keys *[]Key, k Key) {
-	if len(*keys) < maxListed {
+// list adds a key, unless it is there or the list is long already. An item
+// that is no row's is named by its own key.
+func (v *verification) list(keys *[]Key, s suspect) {
+	k := s.key
+	if len(k) == 0 {
+		k, _ = ParseKey(s.stored.Ref)
+	}
+	if len(*keys) < maxListed && !slices.ContainsFunc(*keys, k.Equal) {
 		*keys = append(*keys, k)
 	}
 }
@@ -116,7 +146,9 @@ func (v *verification) list(keys *[]Key, k Key) {
 // verdict returns the outcome.
 func (v *verification) verdict() Verdict {
 	out := v.found
-	out.Mode, out.Compared, out.Plan, out.At = v.o.Mode, v.compared, v.record.Hash, time.Now().UTC()
-	out.Clean = out.Compared > 0 && len(out.Missing)+len(out.Different)+len(out.Extra)+len(out.Unsettled) == 0 && v.counted[0] == v.counted[1]
+	out.Mode, out.Compared, out.Quarantined, out.Plan = v.o.Mode, v.compared, int64(len(v.aside)), v.record.Hash
+	out.Since, out.At = v.began, time.Now().UTC()
+	out.Clean = out.Compared > 0 && out.Quarantined == 0 && out.SourceRows == out.SinkRows &&
+		len(out.Missing)+len(out.Different)+len(out.Extra)+len(out.Unsettled) == 0
 	return out
 }

@@ -1,0 +1,65 @@
+package migrate
+
+import (
+	"context"
+	"time"
+)
+
+// Records are what stays: the ledger, the quarantine and the verdict.
+type Records interface {
+	// Quarantine adds rows that could not be stored, as the owner of c. A key
+	// that is there already is replaced.
+	Quarantine(ctx context.Context, c Claim, rows []Quarantined) error
+	// Quarantined returns up to limit rows in quarantine after the key after.
+	Quarantined(ctx context.Context, after string, limit int) ([]Quarantined, error)
+	// Clear takes rows out of quarantine.
+	Clear(ctx context.Context, keys []Key) error
+	// Ledger returns up to limit lines from number from on.
+	Ledger(ctx context.Context, from int64, limit int) ([]LedgerLine, error)
+	// SetVerdict records the outcome of a verification and removes the mark, if
+	// it is verifier's.
+	SetVerdict(ctx context.Context, verifier string, v Verdict) error
+	// Verdict returns the last one, and false if there is none.
+	Verdict(ctx context.Context) (Verdict, bool, error)
+}
+
+// A Quarantined is a row that cannot be stored.
+type Quarantined struct {
+	Key    Key       `json:"key"`
+	Reason string    `json:"reason"`
+	Slot   string    `json:"slot"`
+	At     time.Time `json:"at"`
+}
+
+// A LedgerLine records a finished slot.
+type LedgerLine struct {
+	Number int64     `json:"number"`
+	Pass   Pass      `json:"pass"`
+	Slot   string    `json:"slot"`
+	Empty  int64     `json:"empty,omitempty"` // slots beside it that were found empty
+	Counts Counts    `json:"counts"`
+	Digest string    `json:"digest"`
+	Worker string    `json:"worker"`
+	Epoch  uint64    `json:"epoch"`
+	Plan   string    `json:"plan"`
+	At     time.Time `json:"at"`
+}
+
+// A Verdict is the outcome of a verification. A bad one stays until a full
+// verification comes out clean.
+type Verdict struct {
+	Clean       bool      `json:"clean"`
+	Mode        string    `json:"mode"`
+	Compared    int64     `json:"compared"`
+	Resumed     int64     `json:"resumed,omitempty"`     // of these, by one before it that did not end
+	SourceRows  int64     `json:"source_rows,omitempty"` // of counts
+	SinkRows    int64     `json:"sink_rows,omitempty"`   // of counts, without tombstones
+	Missing     []Key     `json:"missing"`
+	Different   []Key     `json:"different"`
+	Extra       []Key     `json:"extra"`
+	Unsettled   []Key     `json:"unsettled"`
+	Quarantined int64     `json:"quarantined"`
+	Plan        string    `json:"plan"`
+	Since       time.Time `json:"since"` // the first row was compared; what was compared is of then or later
+	At          time.Time `json:"at"`
+}

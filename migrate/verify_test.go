@@ -1,0 +1,89 @@
+package migrate_test
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+
+	"github.com/tallystick/tallystick/migrate"
+	"github.com/tallystick/tallystick/migrate/migtest"
+)
+
+// TestARowThatCannotBeStoredIsMissing: it came after the copy, so it is not in
+// quarantine, and no repair helps.
+func TestARowThatCannotBeStoredIsMissing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.fill(1, 100)
+		w.begin()
+		w.run(t.Context(), 1)
+		w.pods.Wait()
+		bad := w.source.All()[40].Key
+		w.sink.Drop(bad)
+		w.sink.Refuse = func(r migrate.Row) string {
+			if r.Key.Equal(bad) {
+				return "too large"
+			}
+			return ""
+		}
+		for _, repair := range []bool{false, true, false} {
+			if v := w.verify(migrate.VerifyOptions{Mode: "full", Repair: repair}); v.Clean || len(v.Missing) != 1 || !v.Missing[0].Equal(bad) {
+				t.Errorf("verdict %+v", v)
+			}
+		}
+	})
+}
+
+// TestARowThatCannotBeMappedIsNotPassedOver: whatever the sink has of it.
+func TestARowThatCannotBeMappedIsNotPassedOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.fill(1, 100)
+		w.begin()
+		w.run(t.Context(), 1)
+		w.pods.Wait()
+		bad := w.source.All()[40].Key
+		m := migrate.New(w.plan, w.source, w.sink, w.state.Pod(), migrate.Options{Mapping: func(r migrate.Row) (migrate.Row, error) {
+			if r.Key.Equal(bad) {
+				return r, errors.New("no")
+			}
+			return r, nil
+		}})
+		v, err := m.Verify(t.Context(), migrate.VerifyOptions{Mode: "full"})
+		if err != nil || v.Clean || len(v.Different) != 1 || !v.Different[0].Equal(bad) || len(v.Extra) != 0 {
+			t.Errorf("verdict %+v, %v", v, err)
+		}
+	})
+}
+
+func TestCountsAreOfBothSides(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.fill(1, 120)
+		w.begin()
+		w.run(t.Context(), 1)
+		w.pods.Wait()
+		keys := w.source.All()
+		w.sink.Drop(keys[3].Key)
+		w.sink.Drop(keys[4].Key)
+		w.sink.PutTombstone(w.key(2), 1)
+		w.sink.Put(row(w.key(2), 1, "from nowhere"))
+		if v := w.verify(migrate.VerifyOptions{Mode: "counts"}); v.Clean || v.SourceRows != 120 || v.SinkRows != 119 || v.Compared != 120 {
+			t.Errorf("verdict %+v", v)
+		}
+	})
+}
+
+// TestVerificationsThatCannotBeAreRefusedFirst: before anything is read.
+func TestVerificationsThatCannotBeAreRefusedFirst(t *testing.T) {
+	w := newWorld(t)
+	w.fill(1, 10)
+	for _, o := range []migrate.VerifyOptions{{Mode: "counts", Only: new(migrate.Slot)}, {Mode: "counts", Repair: true}, {Mode: ""}, {Mode: "all"}} {
+		if _, err := w.pod().Verify(t.Context(), o); err == nil {
+			t.Errorf("%+v is not refused", o)
+		}
+	}
+	if n := w.source.Calls(migtest.SourcePage) + w.source.Calls(migtest.SourceExtent); n > 0 {
+		t.Errorf("%d calls of the source", n)
+	}
+}
