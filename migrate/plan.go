@@ -26,6 +26,7 @@ type Plan struct {
 	PageRows   int                   `yaml:"page_rows"`
 	Limits     LimitPlan             `yaml:"limits"`
 	Quarantine QuarantinePlan        `yaml:"quarantine"`
+	Verify     VerifyPlan            `yaml:"verify"`
 
 	Text string `yaml:"-"` // the file, before ${NAME} was replaced
 

@@ -13,7 +13,7 @@ import (
 func TestParsePlanSaysWhatIsWrongWhereAndWhatToDo(t *testing.T) {
 	for name, c := range map[string]struct{ from, to, want string }{
 		"a key misspelt":               {"order: newest-first", "oder: newest-first", `plan, line 6: slots.oder: is not a key of slots (did you mean order?)`},
-		"a key of nothing":             {"workers:", "colour:", `plan, line 8: colour: is not a key of a plan (its keys are name, source, sink, columns, slots, write, state, retry, workers, page_rows, limits, quarantine)`},
+		"a key of nothing":             {"workers:", "colour:", `plan, line 8: colour: is not a key of a plan (its keys are name, source, sink, columns, slots, write, state, retry, workers, page_rows, limits, quarantine, verify)`},
 		"a key of a column":            {"as: data", "name: data", `plan, line 5: columns.data.name: is not a key of columns.data (its keys are as, encode)`},
 		"a key twice":                  {"workers: ${WORKERS}", "workers: 1\nworkers: 2", `plan, line 9: workers: was given in line 8 already (remove one)`},
 		"no name":                      {"name: room_events", "", `plan, line 2: name: is missing (use 1 to 63 letters, digits, '.', '_' and '-')`},

@@ -16,7 +16,7 @@ const recheckRows = 100
 // recheck reads suspects again on both sides until each is equal once, or has
 // not changed over all delays, or keeps changing for too long.
 func (v *verification) recheck(ctx context.Context) error {
-	left, delays := v.suspects, VerifyPlan{}.delays()
+	left, delays := v.suspects, v.m.plan.Verify.delays()
 	v.suspects = nil
 	began := time.Now()
 	for round := 0; len(left) > 0; round++ {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/tallystick/tallystick/migrate"
 	"github.com/tallystick/tallystick/migrate/migtest"
@@ -85,5 +86,30 @@ func TestVerificationsThatCannotBeAreRefusedFirst(t *testing.T) {
 	}
 	if n := w.source.Calls(migtest.SourcePage) + w.source.Calls(migtest.SourceExtent); n > 0 {
 		t.Errorf("%d calls of the source", n)
+	}
+}
+
+// TestRecheckIsThePlans: a row whose second write takes a minute is equal when
+// looked at after two.
+func TestRecheckIsThePlans(t *testing.T) {
+	for delays, want := range map[string]bool{"[1s, 5s, 30s]": false, "[2m]": true, "[]": false} {
+		t.Run(delays, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p, err := migrate.ParsePlan([]byte(plan+"verify: {recheck: "+delays+"}\n"), env)
+				if err != nil {
+					t.Fatal(err)
+				}
+				w := newWorld(t, func(q *migrate.Plan) { q.Verify = p.Verify })
+				w.fill(1, 10)
+				for _, r := range w.source.All()[1:] {
+					w.sink.Put(r)
+				}
+				late := time.AfterFunc(time.Minute, func() { w.sink.Put(w.source.All()[0]) })
+				defer late.Stop()
+				if v := w.verify(migrate.VerifyOptions{Mode: "full"}); v.Clean != want {
+					t.Errorf("verdict %+v", v)
+				}
+			})
+		})
 	}
 }
