@@ -2,22 +2,28 @@ package shard
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"sync/atomic"
 	"time"
+
+	"golang.org/x/sync/singleflight"
 )
 
 // Options of a [Cluster].
 type Options struct {
 	// Timeout bounds one transaction or read, waiting for a connection
-	// included. Default 1 s.
+	// included. Default 2 s: more than a database waits for a lock, so that
+	// [ErrBusy] comes as such.
 	Timeout time.Duration
-	// Reload reads the newest map when a write met [ErrMoved]. Default: it
-	// stays as it is.
+	// Reload reads the newest map when a call met [ErrMoved]. Calls that meet
+	// it at the same time share one. Default: the map stays as it is and
+	// ErrMoved is returned at once.
 	Reload func(ctx context.Context) (Map, error)
+	// MoveWait is how long a call waits for a shard that is moving, beside
+	// Timeout. Default 2 s.
+	MoveWait time.Duration
 	// FannedOut is told of each fan-out: its reason, how many shards it asked
 	// and how long that took. Default: nobody is.
 	FannedOut func(reason string, shards int, took time.Duration)
@@ -28,15 +34,16 @@ type Cluster struct {
 	o         Options
 	databases map[string]Database
 	current   atomic.Pointer[Map]
+	reloads   singleflight.Group
 }
-
-// moves is how often a write follows a shard that moved.
-const moves = 3
 
 // New makes a cluster of a map and the databases it names.
 func New(m Map, databases map[string]Database, o Options) (*Cluster, error) {
 	if o.Timeout <= 0 {
-		o.Timeout = time.Second
+		o.Timeout = 2 * time.Second
+	}
+	if o.MoveWait <= 0 {
+		o.MoveWait = 2 * time.Second
 	}
 	c := &Cluster{o: o, databases: maps.Clone(databases)}
 	if err := c.SetMap(m); err != nil {
@@ -50,6 +57,7 @@ func (c *Cluster) Map() Map { return *c.current.Load() }
 
 // SetMap takes a map into use unless a newer one is. It fails, and changes
 // nothing, if the map is invalid or names a database the cluster does not have.
+// Calls under way go on with the map they began with; the fence decides.
 func (c *Cluster) SetMap(m Map) error {
 	if err := m.Validate(); err != nil {
 		return err
@@ -76,55 +84,29 @@ func (c *Cluster) SetMap(m Map) error {
 func Same(a, b Key) bool { return a.Bucket().Shard() == b.Bucket().Shard() }
 
 // Write runs fn in a transaction on the shard of key and commits it if fn
-// returns nil. An error of fn rolls back and is returned. fn runs again, on
-// another database, where the shard moved in between, at most twice; it must do
-// nothing but work on its [Tx].
+// returns nil. An error of fn rolls back and is returned. fn runs again where
+// the shard moved in between or the database gave the transaction up, so it
+// must do nothing but work on its [Tx] and set its results afresh.
 func (c *Cluster) Write(ctx context.Context, key Key, fn func(*Tx) error) error {
-	shard := key.Bucket().Shard()
-	for try := 1; ; try++ {
-		err := c.write(ctx, shard, fn)
-		if !errors.Is(err, ErrMoved) || try == moves {
-			return err
-		}
-		if err := c.reload(ctx); err != nil {
-			return err
-		}
-	}
-}
-
-func (c *Cluster) write(ctx context.Context, shard Shard, fn func(*Tx) error) error {
-	place := c.Map().Shards[shard]
-	db := c.databases[place.Database]
-	ctx, cancel := context.WithTimeout(routed(ctx, shard), c.o.Timeout)
-	defer cancel()
-	return db.Write(ctx, func(conn Conn) error {
-		tx := &Tx{Reader: Reader{ctx, conn, shard, db.Dialect()}}
-		if err := tx.enter(db.Fence(), place.Epoch); err != nil {
-			return err
-		}
-		return fn(tx)
+	return c.follow(ctx, key, func(ctx context.Context, s Shard, p Place) error {
+		db := c.databases[p.Database]
+		return db.Write(ctx, func(conn Conn) error {
+			tx := &Tx{Reader: Reader{ctx, conn, s, db.Dialect()}}
+			if err := tx.enter(db.Fence(), p.Epoch); err != nil {
+				return err
+			}
+			return fn(tx)
+		})
 	})
 }
 
-// Read runs fn on the shard of key, outside a transaction.
+// Read runs fn on the shard of key, outside a transaction. fn runs again where
+// the shard's tables moved in between, so it must set its results afresh.
 func (c *Cluster) Read(ctx context.Context, key Key, fn func(*Reader) error) error {
-	shard := key.Bucket().Shard()
-	db := c.databases[c.Map().Shards[shard].Database]
-	ctx, cancel := context.WithTimeout(routed(ctx, shard), c.o.Timeout)
-	defer cancel()
-	return db.Read(ctx, func(conn Conn) error {
-		return fn(&Reader{ctx, conn, shard, db.Dialect()})
+	return c.follow(ctx, key, func(ctx context.Context, s Shard, p Place) error {
+		db := c.databases[p.Database]
+		return db.Read(ctx, func(conn Conn) error {
+			return fn(&Reader{ctx, conn, s, db.Dialect()})
+		})
 	})
-}
-
-// reload brings the map up to date.
-func (c *Cluster) reload(ctx context.Context) error {
-	if c.o.Reload == nil {
-		return ErrMoved
-	}
-	m, err := c.o.Reload(ctx)
-	if err != nil {
-		return fmt.Errorf("%w, and the map could not be read: %w", ErrMoved, err)
-	}
-	return c.SetMap(m)
 }

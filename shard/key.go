@@ -43,7 +43,7 @@ type Key interface{ Bucket() Bucket }
 type ID int64
 
 // Bucket returns the low ten bits.
-func (id ID) Bucket() Bucket { return Bucket(id % Buckets) }
+func (id ID) Bucket() Bucket { return Bucket(uint64(id) % Buckets) }
 
 // Shard returns id mod 32.
 func (id ID) Shard() Shard { return id.Bucket().Shard() }
