@@ -91,7 +91,12 @@ func (p *planFile) open(ctx context.Context, parts openParts, log *slog.Logger) 
 	return j, nil
 }
 
-func (j *job) open(ctx context.Context, parts openParts, log *slog.Logger) (err error) {
+// open opens the parts. What is wrong with the plan comes with its line.
+func (j *job) open(ctx context.Context, parts openParts, log *slog.Logger) error {
+	return placeIn(j.plan, j.openParts(ctx, parts, log))
+}
+
+func (j *job) openParts(ctx context.Context, parts openParts, log *slog.Logger) (err error) {
 	if j.state, err = openMigrationState(ctx, j.plan); err != nil {
 		return err
 	}
@@ -134,7 +139,7 @@ func (p *planFile) within(cmd *cobra.Command, parts openParts, f func(context.Co
 		return interrupted(cmd.Context(), err)
 	}
 	defer func() { err = errors.Join(err, j.Close()) }()
-	return interrupted(cmd.Context(), f(cmd.Context(), j))
+	return interrupted(cmd.Context(), placeIn(j.plan, f(cmd.Context(), j)))
 }
 
 // begun reports whether the migration was ever started, or was at least

@@ -109,11 +109,20 @@ func (c *cli) printOutlook(plan migrate.Plan, o outlook) error {
 		return err
 	}
 	for _, f := range o.Findings {
-		if _, err := fmt.Fprintf(c.out, "%s: %s\n", f.Severity, c.secrets.mask(f.Error())); err != nil {
+		if _, err := fmt.Fprintf(c.out, "%s: %s\n", severityText(plan, f), c.secrets.mask(f.Error())); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// severityText returns how bad a finding is and, where something is to be done,
+// the line of the plan.
+func severityText(plan migrate.Plan, f migrate.Finding) string {
+	if f.Severity == migrate.Note || f.Field == "" {
+		return string(f.Severity)
+	}
+	return fmt.Sprintf("%s, line %d", f.Severity, plan.Line(f.Field))
 }
 
 // sizeText returns bytes for people.

@@ -108,7 +108,7 @@ func (c *cli) runPod(ctx context.Context, p *planFile, f *runFlags) (err error) 
 	}
 	defer func() { err = closed(err, j) }()
 	if f.try.asked() {
-		return c.try(ctx, j, f.try)
+		return placeIn(j.plan, c.try(ctx, j, f.try))
 	}
 	stopServing, err := c.serveMigration(ctx, f, j, log)
 	if err != nil {
@@ -117,7 +117,7 @@ func (c *cli) runPod(ctx context.Context, p *planFile, f *runFlags) (err error) 
 	defer stopServing()
 	if f.start {
 		if _, err := j.local.Start(ctx); err != nil {
-			return err
+			return placeIn(j.plan, err)
 		}
 	}
 	if err := c.work(ctx, j, screen, f.interval); err != nil {

@@ -1,14 +1,17 @@
 // Package spelling finds the word that somebody probably meant.
 package spelling
 
-import "cmp"
+import (
+	"cmp"
+	"strings"
+)
 
 // Nearest returns the word that differs from typed in the fewest letters, ""
-// if none is near.
+// if none is near. Upper and lower case are the same.
 func Nearest(typed string, words []string) string {
 	best, least := "", cmp.Or(min(2, len(typed)/2), 1)+1
 	for _, w := range words {
-		if d := distance(typed, w); d < least || d == least && w < best {
+		if d := distance(strings.ToLower(typed), strings.ToLower(w)); d < least || d == least && w < best {
 			best, least = w, d
 		}
 	}

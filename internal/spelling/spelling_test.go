@@ -9,7 +9,7 @@ import (
 func TestNearest(t *testing.T) {
 	words := []string{"order", "lag", "from", "to", "width", "sweep"}
 	for typed, want := range map[string]string{
-		"oder": "order", "ordre": "order", "Order": "order", "witdh": "width", "swep": "sweep",
+		"oder": "order", "ordre": "order", "Order": "order", "ORDRE": "order", "TO": "to", "witdh": "width", "swep": "sweep",
 		"lagg": "lag", "form": "from", "t": "to", "colour": "", "": "", "x": "",
 	} {
 		if got := spelling.Nearest(typed, words); got != want {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/tallystick/tallystick/internal/spelling"
 	"github.com/tallystick/tallystick/migrate"
 )
 
@@ -31,6 +32,7 @@ type schema struct {
 	schema  string
 	table   string
 	kind    string   // as in pg_class.relkind
+	names   []string // of all columns
 	columns []column // that are read, in the order of the table
 	key     []int    // indexes of the key's columns
 	version int      // index of the version's column; -1: none
@@ -49,6 +51,7 @@ func load(ctx context.Context, db querier, plan migrate.Plan) (*schema, error) {
 	}
 	s.version = -1
 	for _, c := range all {
+		s.names = append(s.names, c.name)
 		if !wanted(plan, c.name) {
 			continue
 		}
@@ -180,7 +183,7 @@ func (s *schema) checkColumns(plan migrate.Plan) error {
 	}
 	for name := range plan.Columns {
 		if !slices.ContainsFunc(s.columns, func(c column) bool { return c.name == name }) {
-			errs = append(errs, missing("columns."+name, name))
+			errs = append(errs, s.missing("columns."+name, name))
 		}
 	}
 	slices.SortFunc(errs, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
@@ -191,7 +194,7 @@ func (s *schema) checkKey(plan migrate.Plan) error {
 	var errs []error
 	for n, i := range s.key {
 		if i < 0 {
-			errs = append(errs, missing("source.key", plan.Source.Key[n]))
+			errs = append(errs, s.missing("source.key", plan.Source.Key[n]))
 			continue
 		}
 		c, allowed := s.columns[i], axes[plan.Slots.By]
@@ -212,7 +215,7 @@ func (s *schema) checkVersion(plan migrate.Plan) error {
 		return nil
 	}
 	if s.version < 0 {
-		return missing("write.version", plan.Write.Version)
+		return s.missing("write.version", plan.Write.Version)
 	}
 	c := s.columns[s.version]
 	if c.array || !c.known || !slices.Contains(integers, c.typ) && c.typ != "timestamptz" && c.typ != "timestamp" {
@@ -226,8 +229,13 @@ func (s *schema) checkVersion(plan migrate.Plan) error {
 	return nil
 }
 
-func missing(field, column string) error {
-	return migrate.Finding{Severity: migrate.Refusal, Field: field, Message: fmt.Sprintf("the table has no column %q", column), Remedy: "correct the name"}
+// missing returns the refusal of a column that the table does not have.
+func (s *schema) missing(field, column string) error {
+	remedy := "correct the name"
+	if similar := spelling.Nearest(column, s.names); similar != "" {
+		remedy = fmt.Sprintf("did you mean %q?", similar)
+	}
+	return migrate.Finding{Severity: migrate.Refusal, Field: field, Message: fmt.Sprintf("the table has no column %q", column), Remedy: remedy}
 }
 
 // name returns the table's identifier.

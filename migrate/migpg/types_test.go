@@ -174,17 +174,17 @@ func TestOpenRefusesWhatItCannotRead(t *testing.T) {
 		create table odd (id bigint primary key, version bigint, price money, p pair, r int4range, v tsvector, ii int2vector, ok text);
 		create view seen as select * from good`)
 	for want, change := range map[string]func(*migrate.Plan){
-		`source.table: table "gone" does not exist`:                func(p *migrate.Plan) { p.Source.Table = "gone" },
-		`source.table: table "Good" does not exist`:                func(p *migrate.Plan) { p.Source.Table = "Good" },
-		`source.table: "seen" is not a table`:                      func(p *migrate.Plan) { p.Source.Table = "seen" },
-		`source.key: the table has no column "ID"`:                 func(p *migrate.Plan) { p.Source.Key = []string{"ID"} },
-		`slots.by: column "id" is of type bigint, not timestamptz`: func(p *migrate.Plan) { p.Slots.By = migrate.ByTimestamp },
+		`source.table: table "gone" does not exist`:                     func(p *migrate.Plan) { p.Source.Table = "gone" },
+		`source.table: table "Good" does not exist`:                     func(p *migrate.Plan) { p.Source.Table = "Good" },
+		`source.table: "seen" is not a table`:                           func(p *migrate.Plan) { p.Source.Table = "seen" },
+		`source.key: the table has no column "ID" (did you mean "id"?)`: func(p *migrate.Plan) { p.Source.Key = []string{"ID"} },
+		`slots.by: column "id" is of type bigint, not timestamptz`:      func(p *migrate.Plan) { p.Slots.By = migrate.ByTimestamp },
 		`slots.by: column "ts" is of type timestamp without time zone, not timestamptz`: func(p *migrate.Plan) {
 			p.Slots.By, p.Source.Key = migrate.ByTimestamp, []string{"ts"}
 		},
 		`write.version: the table has no column "v"`:                                                            func(p *migrate.Plan) { p.Write.Version = "v" },
 		`write.version: column "body" is of type text`:                                                          func(p *migrate.Plan) { p.Write.Version = "body" },
-		`columns.datum: the table has no column "datum"`:                                                        func(p *migrate.Plan) { p.Columns = map[string]migrate.ColumnPlan{"datum": {}} },
+		`columns.datum: the table has no column "datum" (correct the name)`:                                     func(p *migrate.Plan) { p.Columns = map[string]migrate.ColumnPlan{"datum": {}} },
 		`columns.price: type money cannot be migrated`:                                                          func(p *migrate.Plan) { p.Source.Table = "odd" },
 		`columns.p: type pair cannot be migrated`:                                                               func(p *migrate.Plan) { p.Source.Table = "odd" },
 		`columns.r: type int4range cannot be migrated`:                                                          func(p *migrate.Plan) { p.Source.Table = "odd" },
