@@ -25,6 +25,10 @@ func TestMain(m *testing.M) {
 		fmt.Println(allocateForever(path))
 		os.Exit(1)
 	}
+	if os.Getenv(proberFlag) != "" {
+		probeForever()
+		os.Exit(0)
+	}
 	os.Exit(m.Run())
 }
 

@@ -84,17 +84,25 @@ func encode(r sequence.Record) ([]byte, error) {
 
 // decode returns the record of name from its line.
 func decode(name string, line []byte) (sequence.Record, error) {
-	if len(line) < sumLen || string(line[:sumLen-1]) != checksum(line[sumLen:]) {
-		return sequence.Record{}, damaged(fmt.Errorf("the checksum of sequence %q is wrong", name))
+	if err := checkLine([]byte(name), line); err != nil {
+		return sequence.Record{}, err
 	}
 	var i item
 	if err := json.Unmarshal(line[sumLen:], &i); err != nil {
-		return sequence.Record{}, damaged(fmt.Errorf("sequence %q: %w", name, err))
+		return sequence.Record{}, damaged(fmt.Errorf("sequence %.60q: %w", name, err))
 	}
 	if i.Name != name {
-		return sequence.Record{}, damaged(fmt.Errorf("sequence %q is stored as %q", i.Name, name))
+		return sequence.Record{}, damaged(fmt.Errorf("sequence %.60q is stored as %.60q", i.Name, name))
 	}
 	return i.record(), nil
+}
+
+// checkLine returns an error unless a line has its checksum.
+func checkLine(name, line []byte) error {
+	if len(line) < sumLen || string(line[:sumLen-1]) != checksum(line[sumLen:]) {
+		return damaged(fmt.Errorf("the checksum of sequence %.60q is wrong", name))
+	}
+	return nil
 }
 
 func checksum(b []byte) string {

@@ -21,12 +21,14 @@ var (
 	keyFormat     = []byte("format")     // how the items are written
 	keyIdentity   = []byte("identity")   // random, of this file
 	keyGeneration = []byte("generation") // see [sequence.Store.Generation]
+	keyCensus     = []byte("census")     // of all records; see [census]
 )
 
 // What this version writes and reads.
 const (
-	kind   = "sequences"
-	format = "1"
+	kind      = "sequences"
+	format    = "2"
+	oldFormat = "1" // the same without the census; [Open] brings it up to date
 )
 
 // layOut writes the buckets of a new file.
@@ -37,6 +39,7 @@ func layOut(tx *bolt.Tx) error {
 	}
 	for _, pair := range []struct{ key, value []byte }{
 		{keyKind, []byte(kind)}, {keyFormat, []byte(format)}, {keyIdentity, []byte(rand.Text())}, {keyGeneration, []byte("0")},
+		{keyCensus, []byte(census{}.String())},
 	} {
 		if err := meta.Put(pair.key, pair.value); err != nil {
 			return err
@@ -46,17 +49,15 @@ func layOut(tx *bolt.Tx) error {
 	return err
 }
 
-// verify reads the whole file and returns an error unless all of it is as this
-// version writes it.
-func verify(tx *bolt.Tx, size int64) error {
-	if tx.Size() > size {
-		return damaged(fmt.Errorf("it has %d bytes and must have %d", size, tx.Size()))
-	}
+// verify reads everything and returns an error unless all of it is as this
+// version, or the one with oldFormat, writes it.
+func verify(tx *bolt.Tx) error {
 	meta, items := tx.Bucket(metaBucket), tx.Bucket(seqBucket)
 	if meta == nil || string(meta.Get(keyKind)) != kind {
 		return errForeign
 	}
-	if f := string(meta.Get(keyFormat)); f != format {
+	f := string(meta.Get(keyFormat))
+	if f != format && f != oldFormat {
 		return otherFormat(f)
 	}
 	if _, err := generation(meta); err != nil {
@@ -65,26 +66,38 @@ func verify(tx *bolt.Tx, size int64) error {
 	if items == nil {
 		return damaged(errors.New("the sequences are missing"))
 	}
-	err := items.ForEach(func(name, line []byte) error {
-		_, err := decode(string(name), line)
+	found, err := recount(items)
+	if err != nil || f == oldFormat && meta.Get(keyCensus) == nil {
 		return err
+	}
+	if want, err := readCensus(meta); err != nil || found == want {
+		return err
+	}
+	return damaged(errors.New("sequences are missing, or older than the file"))
+}
+
+// recount checks every record against its checksum. It does not parse them,
+// which would take most of the time that opening does.
+func recount(items *bolt.Bucket) (c census, err error) {
+	err = items.ForEach(func(name, line []byte) error {
+		c = c.count(name, line)
+		return checkLine(name, line)
 	})
+	return c, err
+}
+
+// update adds to a file of oldFormat what it lacks.
+func update(tx *bolt.Tx) error {
+	items, meta := tx.Bucket(seqBucket), tx.Bucket(metaBucket)
+	c, err := recount(items)
 	if err != nil {
 		return err
 	}
-	return structure(tx)
-}
-
-// structure runs bbolt's own check: every page is used once or free. Without
-// it a page might be written over that is in use.
-func structure(tx *bolt.Tx) error {
-	var first error
-	for err := range tx.Check() {
-		if first == nil {
-			first = damaged(err)
-		}
-	}
-	return first
+	err = items.ForEach(func(name, line []byte) error {
+		_, err := decode(string(name), line)
+		return err
+	})
+	return errors.Join(err, meta.Put(keyCensus, []byte(c.String())), meta.Put(keyFormat, []byte(format)))
 }
 
 func generation(meta *bolt.Bucket) (uint64, error) {

@@ -42,7 +42,26 @@ func Open(path string, o Options) (*Store, error) {
 	if err != nil {
 		return nil, opening(path, err)
 	}
-	return &Store{group: newGroup(db, path), file: file}, nil
+	info, err := file.Stat()
+	if err := errors.Join(err, upToDate(db)); err != nil {
+		return nil, opening(path, errors.Join(err, db.Close()))
+	}
+	return &Store{group: newGroup(db, path), file: info}, nil
+}
+
+// upToDate gives a file of oldFormat what it lacks.
+func upToDate(db *bolt.DB) error {
+	return guarded(func() error {
+		f := ""
+		db.View(func(tx *bolt.Tx) error {
+			f = string(tx.Bucket(metaBucket).Get(keyFormat))
+			return nil
+		})
+		if f == format {
+			return nil
+		}
+		return db.Update(update)
+	})
 }
 
 // create makes a new file, whole or not at all: whoever finds it, finds it
@@ -95,18 +114,27 @@ func inspect(path string, wait time.Duration) error {
 	case info.Size() < leastSize:
 		return errForeign
 	}
-	// The free list is read in this goroutine, where a fault in it is caught.
-	db, info, err := openBolt(path, bolt.Options{ReadOnly: true, PreLoadFreelist: true, Timeout: wait})
+	// Opened so, bbolt looks at the two meta pages only, and holds the lock.
+	db, file, err := openBolt(path, bolt.Options{ReadOnly: true, Timeout: wait})
 	if err != nil {
 		return err
 	}
-	err = guarded(func() error { return db.View(func(tx *bolt.Tx) error { return verify(tx, info.Size()) }) })
+	err = guarded(func() error {
+		info, err := file.Stat()
+		if err == nil {
+			err = checkPages(file, info.Size(), db.Info().PageSize)
+		}
+		if err != nil {
+			return err
+		}
+		return db.View(verify)
+	})
 	return errors.Join(err, db.Close())
 }
 
-// openBolt opens a bbolt file and returns what the open file is, too. If bbolt
-// panics it leaves the file open and locked, so we close it.
-func openBolt(path string, o bolt.Options) (*bolt.DB, os.FileInfo, error) {
+// openBolt opens a bbolt file and returns the open file, too. If bbolt panics
+// it leaves the file open and locked, so we close it.
+func openBolt(path string, o bolt.Options) (*bolt.DB, *os.File, error) {
 	o.FreelistType = bolt.FreelistMapType
 	o.NoStatistics = true
 	var file *os.File
@@ -123,11 +151,7 @@ func openBolt(path string, o bolt.Options) (*bolt.DB, os.FileInfo, error) {
 		file.Close() // nil or closed already is fine
 		return nil, nil, err
 	}
-	info, err := file.Stat()
-	if err != nil {
-		return nil, nil, errors.Join(err, db.Close())
-	}
-	return db, info, nil
+	return db, file, nil
 }
 
 // errForeign: the file is not one of this package's.

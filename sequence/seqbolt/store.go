@@ -39,7 +39,7 @@ func (s *Store) Create(ctx context.Context, records []sequence.Record) []error {
 	var errs []error
 	failure := s.group.write(ctx, func(tx *bolt.Tx) error {
 		var err error
-		errs, err = createAll(tx.Bucket(seqBucket), records)
+		errs, err = createAll(tx, records)
 		return err
 	})
 	if failure != nil && failure != errNoneNew { // errs may be written yet
@@ -54,7 +54,8 @@ func (s *Store) Create(ctx context.Context, records []sequence.Record) []error {
 // errNoneNew: no record of a batch was to be written.
 var errNoneNew = errors.New("none is new")
 
-func createAll(items *bolt.Bucket, records []sequence.Record) (errs []error, err error) {
+func createAll(tx *bolt.Tx, records []sequence.Record) (errs []error, err error) {
+	items := tx.Bucket(seqBucket)
 	errs = make([]error, len(records))
 	err = errRefused{errNoneNew}
 	for i, r := range records {
@@ -66,7 +67,7 @@ func createAll(items *bolt.Bucket, records []sequence.Record) (errs []error, err
 			errs[i] = sequence.ErrExists
 			continue
 		}
-		if err = put(items, r); err != nil {
+		if err = put(tx, r); err != nil {
 			return errs, err
 		}
 	}
@@ -100,8 +101,7 @@ func (s *Store) Swap(ctx context.Context, nonce string, next sequence.Record) (s
 func (s *Store) change(ctx context.Context, name string, to func(now sequence.Record) (sequence.Record, bool)) (sequence.Record, error) {
 	var result sequence.Record // never read while a transaction may still write it
 	err := s.group.write(ctx, func(tx *bolt.Tx) error {
-		items := tx.Bucket(seqBucket)
-		now, err := find(items, name)
+		now, err := find(tx.Bucket(seqBucket), name)
 		if err != nil {
 			return errRefused{err}
 		}
@@ -111,7 +111,7 @@ func (s *Store) change(ctx context.Context, name string, to func(now sequence.Re
 			return errRefused{sequence.ErrConflict}
 		}
 		result = next
-		return put(items, next)
+		return put(tx, next)
 	})
 	if err != nil && !errors.Is(err, sequence.ErrConflict) {
 		return sequence.Record{}, err
@@ -185,12 +185,19 @@ func find(items *bolt.Bucket, name string) (sequence.Record, error) {
 	return decode(name, line)
 }
 
-func put(items *bolt.Bucket, r sequence.Record) error {
+// put writes a record and keeps the census.
+func put(tx *bolt.Tx, r sequence.Record) error {
 	line, err := encode(r)
 	if err != nil {
 		return err
 	}
-	return items.Put([]byte(r.Definition.Name), line)
+	items, meta, name := tx.Bucket(seqBucket), tx.Bucket(metaBucket), []byte(r.Definition.Name)
+	c, err := readCensus(meta)
+	if err != nil {
+		return err
+	}
+	c = c.minus(census{}.count(name, items.Get(name))).count(name, line)
+	return errors.Join(meta.Put(keyCensus, []byte(c.String())), items.Put(name, line))
 }
 
 // notDone is the error of a call whose context ended before anything was done.
