@@ -220,7 +220,7 @@ func (e *entry) leg(ctx context.Context) (again bool) {
 		err = errors.Join(err, e.adopt(seen, block))
 		e.suspect, e.checked = suspect, now
 	}
-	e.settle(err, block, now)
+	e.settle(err, need.floor, block, now)
 	if len(e.waiting) > 0 && ctx.Err() == nil || err == nil && block.Count == 0 && e.due(now) {
 		return true
 	}
@@ -289,9 +289,9 @@ func movedBack(old, r Record, at int64) bool {
 		at != old.Next && (at < old.Next) == (old.Definition.Increment > 0)
 }
 
-// settle serves those who wait, after a leg that ended with err. Requires
-// e.mu.
-func (e *entry) settle(err error, block Block, now time.Time) {
+// settle serves those who wait, after a leg for a lease with floor that ended
+// with err. Requires e.mu.
+func (e *entry) settle(err error, floor *Floor, block Block, now time.Time) {
 	if block.Count > 0 {
 		e.service.counts.refills.Add(1)
 	}
@@ -307,9 +307,11 @@ func (e *entry) settle(err error, block Block, now time.Time) {
 	})
 	switch {
 	case err == nil:
-	case errors.Is(err, ErrInvalid) && len(e.waiting) > 0: // the floor of the first
-		e.waiting[0].done <- LeaseResult{Name: e.name, Err: asError(err)}
-		e.waiting = e.waiting[1:]
+	case errors.Is(err, ErrInvalid): // the floor, of a lease that may have been given up
+		if len(e.waiting) > 0 && e.waiting[0].item.Floor == floor {
+			e.waiting[0].done <- LeaseResult{Name: e.name, Err: asError(err)}
+			e.waiting = e.waiting[1:]
+		}
 	default:
 		e.refuse(err)
 	}
