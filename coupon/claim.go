@@ -1,0 +1,277 @@
+package coupon
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/tallystick/tallystick/shard"
+)
+
+// claimTries is how many coupons a claim tries that others take before it.
+const claimTries = 20
+
+// Claim gives a user a coupon of a campaign. The request number makes it happen
+// once: its repetition gets the same coupon, even after the campaign has ended.
+//
+// The coupon is looked for in the slice of the user's own shard, so that claim,
+// coupon, wallet and event are one transaction. Only when that slice is empty it
+// takes three, on the user's shard (U) and the coupon's (C). If the process dies
+//
+//	before the first:          nothing happened
+//	after U, claim is PENDING: the sweeper does the rest after a minute; the user
+//	                           asking again does it at once
+//	after C, coupon is bound:  likewise, and finds the coupon bound to this claim
+//	after U, claim is done:    everything happened
+//
+// A pending claim is given another coupon only after its own was seen bound to
+// somebody else. That is for ever, so a process that was paused in between can
+// never bind a coupon the claim has forgotten.
+func (s *Service) Claim(ctx context.Context, campaign int64, call Call) (Result, error) {
+	if err := call.check("user_id", "request_no"); err != nil {
+		return Result{}, err
+	}
+	c, err := s.campaigns.get(ctx, campaign)
+	if err != nil {
+		return Result{}, s.refusal(err)
+	}
+	for range claimTries {
+		result, err := s.claim(ctx, c, call)
+		if !errors.Is(err, errLost) {
+			return result, s.refusal(err)
+		}
+	}
+	return Result{}, ErrPoolRefilling
+}
+
+// claim makes one attempt. It fails with errLost if another claim was faster.
+func (s *Service) claim(ctx context.Context, c Campaign, call Call) (Result, error) {
+	home := shard.Text(call.User)
+	ref, empty := s.pool.take(ctx, c, home.Bucket().Shard())
+	if errors.Is(empty, errSliceEmpty) {
+		ref, empty = s.pool.takeElsewhere(ctx, c, home.Bucket().Shard())
+	}
+	local := empty == nil && shard.Same(home, ref.ID)
+	claim := Claim{
+		User: call.User, Campaign: c.ID, Request: call.Request, Coupon: ref.ID, Code: ref.Code, Done: local,
+	}
+	var did claimed
+	err := s.store.Write(ctx, home, func(tx Tx) (err error) {
+		did, err = claimIn(tx, c, call, claim, empty)
+		return err
+	})
+	if empty == nil && !did.tried {
+		s.pool.put(c.ID, ref)
+	}
+	switch {
+	case errors.Is(err, shard.ErrDuplicate), errors.Is(err, shard.ErrUnknown):
+		return Result{}, errLost // a claim of the same user, perhaps this one: look again
+	case err != nil:
+		return Result{}, err
+	case did.before == nil && local:
+		return Result{Coupon: did.coupon, At: did.at}, nil
+	case did.before == nil:
+		claim.Number, claim.At = did.number, did.at
+		return s.drive(ctx, c, claim, call)
+	}
+	return s.claimedBefore(ctx, c, *did.before, call)
+}
+
+// claimed is what the transaction on the user's shard came to.
+type claimed struct {
+	before *Claim // the request was made before
+	tried  bool   // the coupon was used, or lost to somebody else
+	number int
+	coupon Coupon
+	at     time.Time
+}
+
+// claimIn looks whether the claim was made or may be made, and makes it: all of
+// it if the coupon is on this shard. empty tells why there is no coupon to try.
+func claimIn(tx Tx, c Campaign, call Call, claim Claim, empty error) (claimed, error) {
+	did := claimed{at: tx.Now()}
+	made, err := tx.Claims(call.User, c.ID)
+	if err != nil {
+		return did, err
+	}
+	did.before, did.number, err = allow(made, c, call.Request, tx.Now())
+	if err != nil || did.before != nil {
+		return did, err
+	}
+	if empty != nil {
+		return did, empty
+	}
+	did.tried = true
+	claim.Number, claim.At = did.number, tx.Now()
+	if err := tx.PutClaim(claim); err != nil || !claim.Done {
+		return did, err
+	}
+	did.coupon, err = c.issue(Ref{claim.Coupon, claim.Code}, call.User, "", tx.Now())
+	if err != nil {
+		return did, err
+	}
+	won, err := put(tx, step{next: did.coupon, event: WasClaimed}, call)
+	if err == nil && !won {
+		err = errLost
+	}
+	return did, err
+}
+
+// allow decides whether a user who made these claims may make another: it
+// returns the one of the same request, or the number of the new one.
+func allow(made []Claim, c Campaign, request string, now time.Time) (before *Claim, number int, err error) {
+	var held []ID
+	for _, m := range made {
+		switch {
+		case m.Request == request && m.Number == 0:
+			return nil, 0, ErrMismatch.With("request %s bound coupon %d", request, m.Coupon)
+		case m.Request == request:
+			return &m, m.Number, nil
+		case m.Number > 0:
+			held = append(held, m.Coupon)
+		}
+		number = max(number, m.Number)
+	}
+	if err := c.open(now); err != nil {
+		return nil, 0, err
+	}
+	if len(held) >= c.PerUserLimit {
+		refused := ErrUserLimit.With("the user has %d coupons of the campaign, which is the limit", len(held))
+		refused.Held = held
+		return nil, 0, refused
+	}
+	return nil, number + 1, nil
+}
+
+// claimedBefore answers a repeated request.
+func (s *Service) claimedBefore(ctx context.Context, c Campaign, claim Claim, call Call) (Result, error) {
+	if !claim.Done {
+		result, err := s.drive(ctx, c, claim, call)
+		result.Replayed = err == nil
+		return result, err
+	}
+	got, at, err := s.coupon(ctx, claim.Coupon)
+	return Result{Coupon: got, Replayed: true, At: at}, err
+}
+
+// drive finishes a pending claim: it binds the claim's coupon on its own shard,
+// or another one if somebody has that, and then tells the user's shard.
+func (s *Service) drive(ctx context.Context, c Campaign, claim Claim, call Call) (Result, error) {
+	for range claimTries {
+		result, err := s.bindClaimed(ctx, c, claim, call)
+		if err == nil {
+			return result, s.finish(ctx, claim, result.Coupon)
+		}
+		if !errors.Is(err, errLost) {
+			return Result{}, err
+		}
+		if claim, err = s.chooseAnother(ctx, c, claim); err != nil {
+			return Result{}, err
+		}
+	}
+	return Result{}, ErrPoolRefilling
+}
+
+// bindClaimed binds the claim's coupon on its shard unless it is bound to the
+// claim already. It fails with errLost if somebody else has the coupon.
+func (s *Service) bindClaimed(ctx context.Context, c Campaign, claim Claim, call Call) (Result, error) {
+	var result Result
+	for try := 0; ; try++ {
+		err := s.store.Write(ctx, claim.Coupon, func(tx Tx) (err error) {
+			result, err = bindClaimedIn(tx, c, claim, call)
+			return err
+		})
+		if errors.Is(err, shard.ErrUnknown) && try < unknownLimit {
+			continue
+		}
+		return result, err
+	}
+}
+
+func bindClaimedIn(tx Tx, c Campaign, claim Claim, call Call) (Result, error) {
+	now, err := tx.Coupon(claim.Coupon)
+	if err != nil {
+		return Result{}, err
+	}
+	if now.Status != Available {
+		mine, err := claimedBy(tx, claim)
+		if err == nil && !mine {
+			err = errLost
+		}
+		return Result{Coupon: now, At: tx.Now()}, err
+	}
+	next, err := c.issue(Ref{claim.Coupon, claim.Code}, claim.User, "", tx.Now())
+	if err != nil {
+		return Result{}, err
+	}
+	won, err := put(tx, step{next: next, event: WasClaimed}, call)
+	if err == nil && !won {
+		err = errLost
+	}
+	return Result{Coupon: next, At: tx.Now()}, err
+}
+
+// claimedBy reports whether the coupon was bound by this very claim.
+func claimedBy(tx Tx, claim Claim) (bool, error) {
+	events, err := tx.Events(claim.Coupon)
+	for _, e := range events {
+		if e.Type == WasClaimed {
+			return e.User == claim.User && e.Request == claim.Request, err
+		}
+	}
+	return false, err
+}
+
+// finish tells the user's shard that the claim is done.
+func (s *Service) finish(ctx context.Context, claim Claim, got Coupon) error {
+	return s.store.Write(ctx, shard.Text(claim.User), func(tx Tx) error {
+		if _, err := tx.FinishClaim(claim); err != nil {
+			return err
+		}
+		return tx.Keep(got)
+	})
+}
+
+// chooseAnother gives a pending claim another coupon, after its own was seen
+// with somebody else. If there is none at all the claim ends: it is as if it had
+// come a moment later.
+func (s *Service) chooseAnother(ctx context.Context, c Campaign, claim Claim) (Claim, error) {
+	ref, err := s.pool.takeElsewhere(ctx, c, shard.Text(claim.User).Bucket().Shard())
+	gone := errors.Is(err, ErrPoolExhausted)
+	if err != nil && !gone {
+		return claim, err
+	}
+	next := claim
+	next.Coupon, next.Code = ref.ID, ref.Code
+	var moved bool
+	err = s.store.Write(ctx, shard.Text(claim.User), func(tx Tx) (err error) {
+		if gone {
+			moved, err = tx.DropClaim(claim)
+		} else {
+			moved, err = tx.MoveClaim(next, claim.Coupon)
+		}
+		return err
+	})
+	switch {
+	case err != nil:
+		return claim, err
+	case !moved: // another process drives it
+		return claim, ErrInProgress
+	case gone:
+		return claim, ErrPoolExhausted
+	}
+	return next, nil
+}
+
+// coupon reads a coupon and the time of the reading process.
+func (s *Service) coupon(ctx context.Context, id ID) (Coupon, time.Time, error) {
+	var c Coupon
+	err := s.store.Read(ctx, id, func(rows Rows) (err error) {
+		c, err = rows.Coupon(id)
+		return err
+	})
+	if errors.Is(err, ErrNoRow) {
+		err = ErrUnavailable
+	}
+	return c, time.Now(), err
+}

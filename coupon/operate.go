@@ -1,0 +1,103 @@
+package coupon
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// How long work is shared out between processes.
+const (
+	operateEvery = 500 * time.Millisecond // looks for work that nobody does
+	operateLease = 10 * time.Second       // what a process that died holds up
+	operateSave  = time.Second            // progress that others see
+)
+
+// What operations do.
+const (
+	Generating = "generate"
+	Issuing    = "issue"
+)
+
+// operator does long work, one piece at a time, until ctx ends. What a process
+// leaves undone another one goes on with, from the chunks that are there.
+func (s *Service) operator(ctx context.Context) {
+	for wait(ctx, operateEvery) {
+		op, err := s.control.LeaseOperation(ctx, s.name, operateLease)
+		if errors.Is(err, ErrNoRow) || ctx.Err() != nil {
+			continue
+		}
+		if err == nil {
+			err = s.operate(ctx, op)
+		}
+		if err != nil && ctx.Err() == nil {
+			s.log.Warn("operation", "id", op.ID, "error", err)
+		}
+	}
+}
+
+// operate does the work of one operation, saves progress and keeps the lease
+// meanwhile. A lost lease ends it; the chunks make sure that two processes that
+// both believe to have it do nothing twice.
+func (s *Service) operate(ctx context.Context, op Operation) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var done counter
+	saved := make(chan struct{})
+	go func() {
+		defer close(saved)
+		for wait(ctx, operateSave) {
+			now := op
+			now.Succeeded = done.n.Load()
+			if held, err := s.control.SaveOperation(ctx, now, s.name, operateLease); err == nil && !held {
+				cancel(errors.New("another process has taken the operation over"))
+			}
+		}
+	}()
+	err := s.work(ctx, op, &done)
+	lost := context.Cause(ctx)
+	cancel(nil)
+	<-saved
+	refused, final := errors.AsType[*Refusal](err)
+	if err != nil && (!final || refused.Retryable) {
+		return errors.Join(err, lost)
+	}
+	op.Done, op.Succeeded = true, done.n.Load()
+	op.Failed = op.Total - op.Succeeded
+	if final {
+		op.Error = refused.Code
+	}
+	s.log.Info("operation done", "id", op.ID, "kind", op.Kind, "subject", op.Subject, "succeeded", op.Succeeded, "error", op.Error)
+	_, err = s.control.SaveOperation(context.WithoutCancel(ctx), op, s.name, operateLease)
+	return err
+}
+
+func (s *Service) work(ctx context.Context, op Operation, done *counter) error {
+	switch op.Kind {
+	case Generating:
+		return s.generate(ctx, op.Campaign, done)
+	case Issuing:
+		return s.fulfil(ctx, BatchKey{op.Campaign, op.Batch}, done)
+	}
+	return ErrInvalid.With("operation kind %q is not known", op.Kind)
+}
+
+// start begins long work, or returns the same work that is there.
+func (s *Service) start(ctx context.Context, op Operation) (Operation, error) {
+	id, err := s.numbers.Next(ctx, OperationNumbers)
+	if err != nil {
+		return op, err
+	}
+	op.ID = id
+	op, err = s.control.StartOperation(ctx, op)
+	return op, s.refusal(err)
+}
+
+// Operation returns long work as it is now.
+func (s *Service) Operation(ctx context.Context, id int64) (Operation, error) {
+	op, err := s.control.Operation(ctx, id)
+	if errors.Is(err, ErrNoRow) {
+		return op, ErrOperationNotFound
+	}
+	return op, s.refusal(err)
+}

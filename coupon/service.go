@@ -1,0 +1,210 @@
+package coupon
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/tallystick/tallystick/shard"
+)
+
+// Bounds of a call. None can be chosen: they follow from the contract.
+const (
+	raceLimit    = 10 // times a decision is made anew because another was faster
+	unknownLimit = 2  // times a call is made again whose commit got no reply
+	maxNumber    = 64 // bytes of a user, an order or a business number
+)
+
+// Options configures a [Service].
+type Options struct {
+	IDs     IDs          // of coupons
+	Codes   CodeMaker    // of coupons
+	Numbers Numbers      // of campaigns and operations
+	Logger  *slog.Logger // changes of state; nil: silent
+}
+
+// An IDs makes ids for a bucket, none twice. [Minter] is one.
+type IDs interface {
+	Mint(b shard.Bucket) (ID, error)
+}
+
+// A CodeMaker makes codes that route to a shard, none that can be guessed.
+// [Codes] is one.
+type CodeMaker interface {
+	New(s shard.Shard) Code
+}
+
+// Numbers gives numbers by the name of a sequence, none twice. A
+// [sequence.Client] is one.
+type Numbers interface {
+	Next(ctx context.Context, name string) (int64, error)
+}
+
+// The sequences that a service takes numbers from.
+const (
+	CampaignNumbers  = "coupon_campaign"
+	OperationNumbers = "coupon_operation"
+)
+
+// A Service does what is asked about coupons. Any number of services may share
+// a store; none knows of the others. It is safe for concurrent use.
+type Service struct {
+	store     Store
+	control   Control
+	ids       IDs
+	codes     CodeMaker
+	numbers   Numbers
+	log       *slog.Logger
+	campaigns *campaigns
+	pool      *pool
+	name      string // of this process, to lease operations
+
+	fills sync.WaitGroup  // under way
+	life  context.Context // ends with Close
+	end   context.CancelFunc
+}
+
+// NewService returns a service on a store. It starts nothing: the caller runs
+// [Service.Run] beside it, and calls [Service.Close] at the end.
+func NewService(store Store, control Control, o Options) *Service {
+	s := &Service{
+		store: store, control: control, ids: o.IDs, codes: o.Codes, numbers: o.Numbers, log: o.Logger,
+		campaigns: newCampaigns(control), name: rand.Text(),
+	}
+	if s.log == nil {
+		s.log = slog.New(slog.DiscardHandler)
+	}
+	s.life, s.end = context.WithCancel(context.Background())
+	s.pool = &pool{store: store, slices: make(map[sliceKey]*slice), spawn: s.spawn}
+	return s
+}
+
+// spawn runs a fill, whose callers may be gone before it ends.
+func (s *Service) spawn(fill func(context.Context)) {
+	s.fills.Go(func() { fill(s.life) })
+}
+
+// Run does what goes on beside calls, until ctx ends: long work, and finishing
+// what other processes left behind.
+func (s *Service) Run(ctx context.Context) error {
+	var loops sync.WaitGroup
+	loops.Go(func() { s.sweeper(ctx) })
+	loops.Go(func() { s.operator(ctx) })
+	loops.Wait()
+	return nil
+}
+
+// Close ends what is under way for the pool. No call may be made after it.
+func (s *Service) Close() {
+	s.end()
+	s.fills.Wait()
+}
+
+// A Target names a coupon by its id or, if that is 0, by its code.
+type Target struct {
+	ID   ID
+	Code Code
+}
+
+// key returns where the coupon is: an id and its code are on one shard.
+func (t Target) key() shard.Key {
+	if t.ID != 0 {
+		return t.ID
+	}
+	return t.Code
+}
+
+// find returns the coupon, or [ErrUnavailable].
+func (t Target) find(rows Rows) (Coupon, error) {
+	var c Coupon
+	var err error
+	if t.ID != 0 {
+		c, err = rows.Coupon(t.ID)
+	} else {
+		c, err = rows.ByCode(t.Code)
+	}
+	if errors.Is(err, ErrNoRow) {
+		return c, ErrUnavailable
+	}
+	return c, err
+}
+
+// A Result is what a call did to a coupon.
+type Result struct {
+	Coupon   Coupon
+	Replayed bool      // it was done before; nothing was written
+	At       time.Time // of the database's clock
+}
+
+// Redemption names the redemption of a redeemed coupon, for the order's records.
+// It is "" for a coupon that is not redeemed.
+func (r Result) Redemption() string {
+	if r.Coupon.Status != Redeemed {
+		return ""
+	}
+	return fmt.Sprintf("%d-%d", r.Coupon.ID, r.Coupon.Version)
+}
+
+// A Call is who asks for what, as the ledger keeps it.
+type Call struct {
+	Actor   string // name of the token; "": none
+	User    string
+	Order   string
+	Request string
+}
+
+// decision decides what becomes of a coupon as it is at now.
+type decision func(c Coupon, now time.Time) (step, error)
+
+// change decides about a coupon and writes the outcome, in one transaction on
+// its shard. Whoever loses a race decides again, on the newer coupon. A commit
+// whose reply was lost is made again: decisions replay what was done.
+func (s *Service) change(ctx context.Context, t Target, call Call, decide decision) (Result, error) {
+	for try := 0; ; try++ {
+		var result Result
+		err := s.store.Write(ctx, t.key(), func(tx Tx) (err error) {
+			result, err = s.changeIn(tx, t, call, decide)
+			return err
+		})
+		if errors.Is(err, shard.ErrUnknown) && try < unknownLimit {
+			continue
+		}
+		return result, err
+	}
+}
+
+func (s *Service) changeIn(tx Tx, t Target, call Call, decide decision) (Result, error) {
+	for range raceLimit {
+		c, err := t.find(tx)
+		if err != nil {
+			return Result{}, err
+		}
+		done, err := decide(c, tx.Now())
+		if err != nil || done.replayed {
+			return Result{done.next, done.replayed, tx.Now()}, err
+		}
+		won, err := put(tx, done, call)
+		if err != nil || won {
+			return Result{done.next, false, tx.Now()}, err
+		}
+	}
+	return Result{}, ErrInProgress
+}
+
+// put writes a step: coupon, ledger and event, and the wallet if it is here. It
+// reports whether the coupon was still the one that was decided about.
+func put(tx Tx, done step, call Call) (bool, error) {
+	c := done.next
+	won, err := tx.Change(c, Event{
+		Coupon: c.ID, Version: c.Version, Type: done.event, At: tx.Now(),
+		Actor: call.Actor, User: call.User, Order: call.Order, Request: call.Request,
+	})
+	if err != nil || !won || c.User == "" || !shard.Same(c.ID, shard.Text(c.User)) {
+		return won, err
+	}
+	return true, tx.Keep(c)
+}
