@@ -227,16 +227,32 @@ func (m *Migration) put(ctx context.Context, w Writer, r Row) error {
 }
 
 // buryLeft puts a tombstone in the place of an item whose row was deleted by a
-// double-writer that died before it had done so itself.
+// double-writer that died before it had done so itself. It has the version of
+// the deletion, also where the sink has nothing: a put of the row that comes
+// late must find it. Of a note without one it has the version after the item's.
 func (m *Migration) buryLeft(ctx context.Context, w Writer, l Left) error {
 	if l.Ref == "" {
 		m.log.Warn("a deletion was left and its note does not name the item: verify in full", "key", l.Key.String())
 		return nil
+	}
+	if l.Version > 0 {
+		return buryAt(ctx, w, l)
 	}
 	items, err := m.sink.Refresh(ctx, []Stored{{Ref: l.Ref}})
 	if err != nil || !items[0].Found || items[0].Tombstone {
 		return err
 	}
 	_, err = w.Bury(ctx, items[0])
+	return err
+}
+
+// buryAt puts a tombstone of a note's version. A row of that very version is
+// what the note is about: it was deleted later, without a note, with a version
+// above it.
+func buryAt(ctx context.Context, w Writer, l Left) error {
+	r, err := w.BuryAt(ctx, l.Ref, l.Version)
+	if err == nil && r.Outcome == Differs {
+		_, err = w.BuryAt(ctx, l.Ref, l.Version+1)
+	}
 	return err
 }

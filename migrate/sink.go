@@ -54,6 +54,11 @@ type Writer interface {
 	// item as it is.
 	Bury(ctx context.Context, item Stored) (Result, error)
 
+	// BuryAt puts a tombstone of a version in the place that ref names, be
+	// there something or not, unless it is a row of that very version (Differs)
+	// or anything newer (AlreadyNewer).
+	BuryAt(ctx context.Context, ref string, version int64) (Result, error)
+
 	// Replace writes a row for which Write said Differs, on condition that the
 	// sink still has that very version.
 	Replace(ctx context.Context, row Row) (Result, error)

@@ -69,9 +69,10 @@ type Outbox interface {
 
 // A Left is a key that a double-writer noted and did not remove.
 type Left struct {
-	Key Key
-	ID  string // of the note
-	Ref string // how the sink names the item; "": the note does not say
+	Key     Key
+	ID      string // of the note
+	Ref     string // how the sink names the item; "": the note does not say
+	Version int64  // of the change, a deletion too; 0: the note does not say
 }
 
 // A Gauge tells how hard a source is pressed.

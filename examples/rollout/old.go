@@ -24,16 +24,13 @@ const (
 
 // schema makes the table. Versions come from a sequence of the whole table, so
 // that a row that is deleted and comes again goes on above its tombstone. The
-// outbox is the migration's (migpg.OutboxDDL) with one nullable column more:
-// the version, by which a tombstone can be put where nothing is, to be found by
-// a write that comes late.
+// notes are in the migration's outbox (migpg.OutboxDDL).
 const schema = `
 	drop table if exists example_events; drop sequence if exists example_events_version;
 	create sequence example_events_version;
 	create table example_events (
 		id text collate "C", room_id uuid, data json not null, version bigint not null,
 		primary key (id, room_id));
-	alter table tallystick_outbox add column if not exists version bigint;
 	delete from tallystick_outbox where table_name = 'example_events'`
 
 // change runs f and leaves a note, in one transaction. It takes the lock of the

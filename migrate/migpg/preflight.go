@@ -15,7 +15,7 @@ import (
 func (s *Source) Preflight(ctx context.Context) ([]migrate.Finding, error) {
 	found := s.checkNulls()
 	for _, look := range []func(context.Context) ([]migrate.Finding, error){
-		s.checkServer, s.checkRights, s.checkOrder, s.checkUnique,
+		s.checkServer, s.checkRights, s.checkOutbox, s.checkOrder, s.checkUnique,
 	} {
 		more, err := look(ctx)
 		found = append(found, more...)
@@ -153,10 +153,7 @@ func (s *Source) checkServer(ctx context.Context) ([]migrate.Finding, error) {
 // checkRights looks at what this user may do.
 func (s *Source) checkRights(ctx context.Context) ([]migrate.Finding, error) {
 	var hidden, locks bool
-	var outbox *bool
-	err := s.pool.QueryRow(ctx, `select row_security_active($1::oid), has_any_column_privilege($1::oid, 'UPDATE'),
-		has_table_privilege(to_regclass('tallystick_outbox'), 'SELECT') and has_table_privilege(to_regclass('tallystick_outbox'), 'DELETE')`,
-		s.schema.oid).Scan(&hidden, &locks, &outbox)
+	err := s.pool.QueryRow(ctx, "select row_security_active($1::oid), has_any_column_privilege($1::oid, 'UPDATE')", s.schema.oid).Scan(&hidden, &locks)
 	var found []migrate.Finding
 	if hidden {
 		found = append(found, migrate.Finding{Severity: migrate.Refusal, Field: "source.table", Message: "row-level security hides rows from this user",
@@ -166,13 +163,28 @@ func (s *Source) checkRights(ctx context.Context) ([]migrate.Finding, error) {
 		found = append(found, migrate.Finding{Severity: migrate.Refusal, Field: "source.dsn", Message: "this user may not lock rows, which guarded does where versions are equal and contents are not",
 			Remedy: fmt.Sprintf("grant update on %s to this user; nothing is ever updated", s.schema.name())})
 	}
-	switch {
-	case outbox == nil:
-		found = append(found, migrate.Finding{Severity: migrate.Note, Message: "there is no table tallystick_outbox: what a double-writer leaves undone is found by verification only"})
-	case !*outbox:
-		found = append(found, migrate.Finding{Severity: migrate.Refusal, Message: "this user may not read and clear tallystick_outbox", Remedy: "grant select, delete on tallystick_outbox to this user"})
-	}
 	return found, failed("look at rights", err)
+}
+
+// checkOutbox looks at the table that double-writers note their keys in.
+func (s *Source) checkOutbox(ctx context.Context) ([]migrate.Finding, error) {
+	var allowed *bool // nil: there is no table
+	var whole bool
+	err := s.pool.QueryRow(ctx, `select has_table_privilege(o, 'SELECT') and has_table_privilege(o, 'DELETE'),
+		(select count(*) from pg_attribute where attrelid = o and attname in ('ref', 'version') and not attisdropped) = 2
+		from (select to_regclass('tallystick_outbox') o) t`).Scan(&allowed, &whole)
+	switch {
+	case err != nil:
+		return nil, failed("look at outbox", err)
+	case allowed == nil:
+		return []migrate.Finding{{Severity: migrate.Note, Message: "there is no table tallystick_outbox: what a double-writer leaves undone is found by verification only"}}, nil
+	case !*allowed:
+		return []migrate.Finding{{Severity: migrate.Refusal, Message: "this user may not read and clear tallystick_outbox", Remedy: "grant select, delete on tallystick_outbox to this user"}}, nil
+	case !whole:
+		return []migrate.Finding{{Severity: migrate.Note, Message: "tallystick_outbox has no columns ref and version, by which a deletion that was left is mended",
+			Remedy: "alter table tallystick_outbox add if not exists ref text, add if not exists version bigint; and let the double-writer fill them"}}, nil
+	}
+	return nil, nil
 }
 
 // checkOrder refuses a collation in which ULIDs or UUIDs are not in the order

@@ -82,34 +82,42 @@ func (s *Source) Lag(ctx context.Context) (time.Duration, error) {
 // OutboxDDL makes the table into which the double-writer puts a key, as
 // [migrate.Key.String] writes it, in the transaction that changes the row, and
 // from which it removes it after the sink was written. ref is how the sink names
-// the item ([migrate.Stored.Ref]): with it a deletion that was left is mended.
+// the item ([migrate.Stored.Ref]) and version that of the change: with both a
+// deletion that was left is mended, so that no put that comes late undoes it.
+// An older table gets what it lacks; without it, too, notes are dealt with as
+// far as they tell.
 const OutboxDDL = `create table if not exists tallystick_outbox (
 	id         bigint generated always as identity primary key,
 	table_name text not null,
 	key        text not null,
 	ref        text,
+	version    bigint,
 	created_at timestamptz not null default now()
-)`
+);
+alter table tallystick_outbox add column if not exists version bigint`
 
 // Pending implements [migrate.Outbox].
 func (s *Source) Pending(ctx context.Context, limit int) (left []migrate.Left, none bool, err error) {
-	rows, err := s.pool.Query(ctx, "select id::text, key, coalesce(to_jsonb(o)->>'ref', '') from tallystick_outbox o where table_name = any($1) order by id limit $2", s.tableNames(), limit)
+	rows, err := s.pool.Query(ctx, `select id::text, key, coalesce(to_jsonb(o)->>'ref', ''), coalesce(to_jsonb(o)->>'version', '0')::int8
+		from tallystick_outbox o where table_name = any($1) order by id limit $2`, s.tableNames(), limit)
 	if err == nil {
-		left, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (l migrate.Left, err error) {
-			var key string
-			if err := row.Scan(&l.ID, &key, &l.Ref); err != nil {
-				return l, err
-			}
-			if l.Key, err = migrate.ParseKey(key); err != nil {
-				err = &rowError{"key", err}
-			}
-			return l, err
-		})
+		left, err = pgx.CollectRows(rows, readNote)
 	}
 	if sqlState(err, "42P01") {
 		return nil, true, nil
 	}
 	return left, false, failed("read outbox", err)
+}
+
+func readNote(row pgx.CollectableRow) (l migrate.Left, err error) {
+	var key string
+	if err := row.Scan(&l.ID, &key, &l.Ref, &l.Version); err != nil {
+		return l, err
+	}
+	if l.Key, err = migrate.ParseKey(key); err != nil {
+		err = &rowError{"key", err}
+	}
+	return l, err
 }
 
 // tableNames returns what the double-writer may call the table.

@@ -71,7 +71,7 @@ func TestOutboxHoldsWhatIsLeft(t *testing.T) {
 		t.Fatalf("no table: %v, %v, %v", left, none, err)
 	}
 	run(t, db, migpg.OutboxDDL)
-	run(t, db, "insert into tallystick_outbox (table_name, key) values ('t', '1~b%2B'), ('u', '2'), ('public.t', '3'), ('other.t', '4')")
+	run(t, db, "insert into tallystick_outbox (table_name, key, ref, version) values ('t', '1~b%2B', 'b~1', 9007199254740993), ('u', '2', null, 1), ('public.t', '3', null, null), ('other.t', '4', null, 1)")
 	run(t, open1, "begin; insert into tallystick_outbox (table_name, key) values ('t', '5')")
 	left, none, err := s.Pending(t.Context(), 10)
 	if err != nil || none || len(left) != 2 || !left[0].Key.Equal(migrate.Key{"1", "b+"}) || !left[1].Key.Equal(migrate.Key{"3"}) {
@@ -79,6 +79,9 @@ func TestOutboxHoldsWhatIsLeft(t *testing.T) {
 	}
 	if left, _, err := s.Pending(t.Context(), 1); err != nil || len(left) != 1 || left[0].Key[0] != "1" {
 		t.Errorf("the oldest: %v, %v", left, err)
+	}
+	if l := left[0]; l.Ref != "b~1" || l.Version != 9007199254740993 || left[1].Ref != "" || left[1].Version != 0 {
+		t.Errorf("%+v", left)
 	}
 	run(t, open1, "commit")
 	if err := s.Clear(t.Context(), left); err != nil {
@@ -93,5 +96,27 @@ func TestOutboxHoldsWhatIsLeft(t *testing.T) {
 	}
 	if lag, err := s.Lag(t.Context()); lag != 0 || err != nil {
 		t.Errorf("a primary lags %v, %v", lag, err)
+	}
+}
+
+// TestOlderOutboxesAreReadAsFarAsTheyTell: the columns ref and version came
+// later, and the DDL adds them.
+func TestOlderOutboxesAreReadAsFarAsTheyTell(t *testing.T) {
+	db := connect(t, realtest.PostgresDSN(t))
+	run(t, db, numbersTable+`create table tallystick_outbox (id bigint generated always as identity primary key, table_name text not null, key text not null);
+		insert into tallystick_outbox (table_name, key) values ('t', '1')`)
+	s := open(t, planOf(db, "t", "id"))
+	for range 2 {
+		if left, _, err := s.Pending(t.Context(), 10); err != nil || len(left) != 1 || left[0].Ref != "" || left[0].Version != 0 {
+			t.Fatalf("%+v, %v", left, err)
+		}
+		if found, err := s.Preflight(t.Context()); err != nil || !strings.Contains(fmt.Sprint(found), "tallystick_outbox has no columns ref and version") {
+			t.Errorf("%v, %v", found, err)
+		}
+		run(t, db, migpg.OutboxDDL) // adds version only: ref was there before it
+	}
+	run(t, db, "alter table tallystick_outbox add ref text")
+	if found, err := s.Preflight(t.Context()); err != nil || strings.Contains(fmt.Sprint(found), "tallystick_outbox") {
+		t.Errorf("%v, %v", found, err)
 	}
 }

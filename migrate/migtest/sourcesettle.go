@@ -126,12 +126,21 @@ func (o *sourceOutbox) CreateOutbox() {
 
 // Note puts keys into the outbox.
 func (o *sourceOutbox) Note(keys ...migrate.Key) {
+	for _, k := range keys {
+		o.Leave(migrate.Left{Key: k})
+	}
+}
+
+// Leave puts notes into the outbox that say more than the key; their IDs do
+// not count.
+func (o *sourceOutbox) Leave(left ...migrate.Left) {
 	o.notes.Lock()
 	defer o.notes.Unlock()
 	o.exists = true
-	for _, k := range keys {
+	for _, l := range left {
 		o.noted++
-		o.kept = append(o.kept, migrate.Left{Key: k, ID: strconv.Itoa(o.noted)})
+		l.ID = strconv.Itoa(o.noted)
+		o.kept = append(o.kept, l)
 	}
 }
 
