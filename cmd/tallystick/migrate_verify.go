@@ -1,7 +1,7 @@
 package main
 
 import (
-	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -15,6 +15,7 @@ type verifyFlags struct {
 	mode   string
 	only   string
 	repair bool
+	anew   bool
 }
 
 func newMigrateVerify(p *planFile) *cobra.Command {
@@ -25,9 +26,15 @@ func newMigrateVerify(p *planFile) *cobra.Command {
 		Long: `Compare the sink with the source and print the keys that are missing, different,
 extra or unsettled, up to 1,000 of each. Both may be written to meanwhile.
 
-  counts   both sides counted: fast, and blind to a row lost and one too many
+  counts   both sides counted: blind to a row lost and one too many, and to what
+           is inserted or deleted meanwhile
   samples  some rows of every slot: finds what was lost in clusters
   full     every row of both sides: what a switch of the readers should rest on
+
+A row that is not equal is read again after each of the plan's verify.recheck; it
+counts once it has not changed since. A full verification that was killed, or
+stopped, goes on from where it was when the command runs again within a day with
+the same plan and the same run.
 
 A bad verdict stays until a full verification comes out clean. Exit code 3 tells
 of differences, unsettled rows or rows in quarantine, and so it does with
@@ -51,13 +58,14 @@ of differences, unsettled rows or rows in quarantine, and so it does with
 	cmd.Flags().StringVar(&f.mode, "mode", "full", "`counts|samples|full`")
 	cmd.Flags().StringVar(&f.only, "only", "", "verify only this `slot`")
 	cmd.Flags().BoolVar(&f.repair, "repair", false, "write what is missing or different, bury what is extra")
+	cmd.Flags().BoolVar(&f.anew, "restart", false, "compare everything, though one that was killed has come half-way")
 	_ = cmd.RegisterFlagCompletionFunc("mode", cobra.FixedCompletions([]string{"counts", "samples", "full"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
 // options returns the flags as the domain has them.
 func (f verifyFlags) options(plan migrate.Plan) (migrate.VerifyOptions, error) {
-	o := migrate.VerifyOptions{Mode: f.mode, Repair: f.repair}
+	o := migrate.VerifyOptions{Mode: f.mode, Repair: f.repair, Restart: f.anew}
 	switch f.mode {
 	case "samples", "full":
 	case "counts":
@@ -66,6 +74,9 @@ func (f verifyFlags) options(plan migrate.Plan) (migrate.VerifyOptions, error) {
 		}
 	default:
 		return o, &usageError{err: fmt.Errorf("--mode %q is not known", f.mode), field: "mode", remedy: "use counts, samples or full"}
+	}
+	if f.anew && (f.mode != "full" || f.only != "") {
+		return o, &usageError{err: errors.New("--restart is of a full verification of everything: no other goes on"), field: "restart", remedy: "leave it out"}
 	}
 	if f.only == "" {
 		return o, nil
@@ -83,6 +94,9 @@ func (c *cli) verify(cmd *cobra.Command, plan migrate.Plan, o migrate.VerifyOpti
 	}
 	p := c.progress("compared", 0)
 	o.Progress = steadily(func(n int64) { p.reach(int(n)) })
+	o.Resumed = func(r migrate.Resumption) {
+		fmt.Fprintf(c.err, "went on from %d %%: %d rows were compared since %s; --restart begins anew\n", r.Percent(), r.Compared, r.Since.Format(time.RFC3339))
+	}
 	v, err := j.m.Verify(cmd.Context(), o)
 	p.end()
 	if err != nil {
@@ -117,84 +131,4 @@ func steadily(f func(int64)) func(int64) {
 		default: // another worker is at it
 		}
 	}
-}
-
-// verdictExit ends a verification with its exit code.
-func (c *cli) verdictExit(ctx context.Context, j *job, v migrate.Verdict) error {
-	if !v.Clean {
-		return errDiffer
-	}
-	last, ok, err := j.state.Verdict(ctx)
-	if err == nil && ok && !last.Clean {
-		fmt.Fprintf(c.err, "The verdict of %s stays %s until a full verification is clean.\n", last.At.Format(time.RFC3339), verdictWord(last))
-	}
-	return err
-}
-
-// A verdictView is a verdict as it is printed.
-type verdictView struct {
-	Verdict     string    `json:"verdict"`
-	Mode        string    `json:"mode"`
-	Compared    int64     `json:"compared"`
-	Missing     []string  `json:"missing"`
-	Different   []string  `json:"different"`
-	Extra       []string  `json:"extra"`
-	Unsettled   []string  `json:"unsettled"`
-	Quarantined int64     `json:"quarantined"`
-	Plan        string    `json:"plan"`
-	At          time.Time `json:"at"`
-}
-
-func viewVerdict(v migrate.Verdict) verdictView {
-	return verdictView{
-		Verdict: verdictWord(v), Mode: v.Mode, Compared: v.Compared,
-		Missing: keyWords(v.Missing), Different: keyWords(v.Different), Extra: keyWords(v.Extra), Unsettled: keyWords(v.Unsettled),
-		Quarantined: v.Quarantined, Plan: v.Plan, At: v.At,
-	}
-}
-
-func keyWords(keys []migrate.Key) []string {
-	words := make([]string, len(keys))
-	for i, k := range keys {
-		words[i] = k.String()
-	}
-	return words
-}
-
-// verdictWord returns what a verdict comes to.
-func verdictWord(v migrate.Verdict) string {
-	switch {
-	case v.Clean:
-		return "clean"
-	case len(v.Missing)+len(v.Different)+len(v.Extra) > 0:
-		return "different"
-	case len(v.Unsettled) > 0:
-		return "unsettled"
-	case v.Quarantined > 0:
-		return "quarantined"
-	case v.Compared == 0:
-		return "nothing compared"
-	}
-	return "different" // in number
-}
-
-func (c *cli) printVerdict(v migrate.Verdict, repaired bool) error {
-	view := viewVerdict(v)
-	if c.output == jsonForm {
-		return c.printJSON(view)
-	}
-	for _, kind := range []struct {
-		name string
-		keys []string
-	}{{"missing", view.Missing}, {"different", view.Different}, {"extra", view.Extra}, {"unsettled", view.Unsettled}} {
-		for _, k := range kind.keys {
-			fmt.Fprintf(c.out, "%s %s\n", kind.name, k)
-		}
-	}
-	_, err := fmt.Fprintf(c.out, "%s: %d compared, %d missing, %d different, %d extra, %d unsettled, %d quarantined\n",
-		view.Verdict, v.Compared, len(v.Missing), len(v.Different), len(v.Extra), len(v.Unsettled), v.Quarantined)
-	if err == nil && repaired && len(v.Missing)+len(v.Different)+len(v.Extra) > 0 {
-		_, err = fmt.Fprintln(c.out, "mended; verify again")
-	}
-	return err
 }

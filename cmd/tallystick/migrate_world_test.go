@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -71,6 +72,16 @@ func (m *migrating) write(name, text string) {
 	}
 }
 
+// variable returns a value of the environment.
+func (m *migrating) variable(name string) string {
+	for _, v := range m.env {
+		if value, ok := strings.CutPrefix(v, name+"="); ok {
+			return value
+		}
+	}
+	return ""
+}
+
 func (m *migrating) exec(sql string, args ...any) {
 	m.t.Helper()
 	if _, err := m.db.Exec(context.Background(), sql, args...); err != nil {
@@ -121,8 +132,14 @@ func (m *migrating) want(line string, code int, matching string) string {
 // pod starts a pod.
 func (m *migrating) pod(args ...string) *process {
 	m.t.Helper()
+	return m.command(append([]string{"run", "--interval", "200ms"}, args...)...)
+}
+
+// command starts a command on the plan.
+func (m *migrating) command(args ...string) *process {
+	m.t.Helper()
 	p := &process{out: newLines(), err: newLines(), done: make(chan struct{})}
-	p.cmd = exec.Command(filepath.Join(binary, "tallystick"), append([]string{"migrate", "run", "-f", "plan.yaml", "--interval", "200ms"}, args...)...)
+	p.cmd = exec.Command(filepath.Join(binary, "tallystick"), append([]string{"migrate", "-f", "plan.yaml"}, args...)...)
 	p.cmd.Dir, p.cmd.Env = m.dir, environment(m.env...)
 	p.cmd.Stdout, p.cmd.Stderr = p.out, p.err
 	if err := p.cmd.Start(); err != nil {

@@ -1,0 +1,105 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/tallystick/tallystick/migrate"
+)
+
+// verdictExit ends a verification with its exit code.
+func (c *cli) verdictExit(ctx context.Context, j *job, v migrate.Verdict) error {
+	if !v.Clean {
+		return errDiffer
+	}
+	last, ok, err := j.state.Verdict(ctx)
+	if err == nil && ok && !last.Clean {
+		fmt.Fprintf(c.err, "The verdict of %s stays %s until a full verification is clean.\n", last.At.Format(time.RFC3339), verdictWord(last))
+	}
+	return err
+}
+
+// A verdictView is a verdict as it is printed.
+type verdictView struct {
+	Verdict     string    `json:"verdict"`
+	Mode        string    `json:"mode"`
+	Compared    int64     `json:"compared"`
+	Resumed     int64     `json:"resumed,omitempty"`
+	SourceRows  *int64    `json:"source_rows,omitempty"`
+	SinkRows    *int64    `json:"sink_rows,omitempty"`
+	Missing     []string  `json:"missing"`
+	Different   []string  `json:"different"`
+	Extra       []string  `json:"extra"`
+	Unsettled   []string  `json:"unsettled"`
+	Quarantined int64     `json:"quarantined"`
+	Plan        string    `json:"plan"`
+	Since       time.Time `json:"since"`
+	At          time.Time `json:"at"`
+}
+
+func viewVerdict(v migrate.Verdict) verdictView {
+	view := verdictView{
+		Verdict: verdictWord(v), Mode: v.Mode, Compared: v.Compared, Resumed: v.Resumed,
+		Missing: keyWords(v.Missing), Different: keyWords(v.Different), Extra: keyWords(v.Extra), Unsettled: keyWords(v.Unsettled),
+		Quarantined: v.Quarantined, Plan: v.Plan, Since: v.Since, At: v.At,
+	}
+	if v.Mode == "counts" {
+		view.SourceRows, view.SinkRows = &v.SourceRows, &v.SinkRows
+	}
+	return view
+}
+
+func keyWords(keys []migrate.Key) []string {
+	words := make([]string, len(keys))
+	for i, k := range keys {
+		words[i] = k.String()
+	}
+	return words
+}
+
+// verdictWord returns what a verdict comes to.
+func verdictWord(v migrate.Verdict) string {
+	switch {
+	case v.Clean:
+		return "clean"
+	case len(v.Missing)+len(v.Different)+len(v.Extra) > 0:
+		return "different"
+	case len(v.Unsettled) > 0:
+		return "unsettled"
+	case v.Quarantined > 0:
+		return "quarantined"
+	case v.Compared == 0:
+		return "nothing compared"
+	}
+	return "different" // in number
+}
+
+func (c *cli) printVerdict(v migrate.Verdict, repaired bool) error {
+	view := viewVerdict(v)
+	if c.output == jsonForm {
+		return c.printJSON(view)
+	}
+	for _, kind := range []struct {
+		name string
+		keys []string
+	}{{"missing", view.Missing}, {"different", view.Different}, {"extra", view.Extra}, {"unsettled", view.Unsettled}} {
+		for _, k := range kind.keys {
+			fmt.Fprintf(c.out, "%s %s\n", kind.name, k)
+		}
+	}
+	_, err := fmt.Fprintf(c.out, "%s: %s, %d quarantined\n", view.Verdict, verdictFigures(v), v.Quarantined)
+	if err == nil && repaired && len(v.Missing)+len(v.Different)+len(v.Extra) > 0 {
+		_, err = fmt.Fprintln(c.out, "mended; verify again")
+	}
+	return err
+}
+
+// verdictFigures returns how many rows are what.
+func verdictFigures(v migrate.Verdict) string {
+	if v.Mode == "counts" {
+		return fmt.Sprintf("%d rows in the source, %d in the sink", v.SourceRows, v.SinkRows)
+	}
+	return fmt.Sprintf("%d compared, %d missing, %d different, %d extra, %d unsettled",
+		v.Compared, len(v.Missing), len(v.Different), len(v.Extra), len(v.Unsettled))
+}
