@@ -25,7 +25,7 @@ fi
 buf generate --output "$tools/out"
 # `out: ..` in buf.gen.yaml is beside the output folder.
 stale=0
-for file in $(cd "$tools" && find sequence migrate -name '*.go'); do
+for file in $(cd "$tools" && find sequence migrate coupon -name '*.go'); do
 	cmp -s "$tools/$file" "../$file" || { echo "$file is not what proto/ generates: run proto/generate.sh" >&2; stale=1; }
 done
 exit $stale
