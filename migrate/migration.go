@@ -121,36 +121,11 @@ func (m *Migration) survey(ctx context.Context) (PlanRecord, error) {
 	if err != nil {
 		return PlanRecord{}, fmt.Errorf("survey the source: %w", err)
 	}
-	slots, err := m.plan.span(m.axis, extent)
+	slots, err := m.plan.Span(extent)
 	if err != nil {
 		return PlanRecord{}, err
 	}
 	return PlanRecord{Slots: slots, Sweep: m.plan.sweep(m.axis, slots, now), Rows: extent.Rows}, nil
-}
-
-// span returns the slots from the least key, or from, to the greatest key, or
-// to.
-func (p Plan) span(a Axis, e Extent) (Span, error) {
-	if e.Min == nil {
-		return Span{}, nil
-	}
-	lo, err := a.Index(e.Min)
-	if err != nil {
-		return Span{}, err
-	}
-	hi, err := a.Index(e.Max)
-	if err != nil {
-		return Span{}, err
-	}
-	s := Span{lo, hi + 1}
-	if p.Slots.From != nil {
-		s.Lo = a.At(*p.Slots.From)
-	}
-	if p.Slots.To != nil {
-		s.Hi = a.At(*p.Slots.To)
-	}
-	s.Hi = max(s.Lo, s.Hi)
-	return s, nil
 }
 
 // sweep returns which of slots are walked twice: those that end within the

@@ -183,6 +183,33 @@ func (p Plan) Axis() Axis {
 	return Axis{By: p.Slots.By, Width: w, Lower: p.Slots.By == ByULID && p.Slots.Case == "lower"}
 }
 
+// Span returns the slots of a table: from the least key, or from, to the
+// greatest key, or to. An empty table has none. A key that is not on the axis
+// is an [ErrOffAxis].
+func (p Plan) Span(e Extent) (Span, error) {
+	if e.Min == nil {
+		return Span{}, nil
+	}
+	a := p.Axis()
+	lo, err := a.Index(e.Min)
+	if err != nil {
+		return Span{}, err
+	}
+	hi, err := a.Index(e.Max)
+	if err != nil {
+		return Span{}, err
+	}
+	s := Span{lo, hi + 1}
+	if p.Slots.From != nil {
+		s.Lo = a.At(*p.Slots.From)
+	}
+	if p.Slots.To != nil {
+		s.Hi = a.At(*p.Slots.To)
+	}
+	s.Hi = max(s.Lo, s.Hi)
+	return s, nil
+}
+
 // Line returns the line of the file that a key like "source.key" stands in, or
 // the block that it belongs in; 0 if p was not parsed.
 func (p Plan) Line(field string) int {

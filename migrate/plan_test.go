@@ -1,6 +1,7 @@
 package migrate_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -43,5 +44,32 @@ func TestCaseOfULIDsIsThePlans(t *testing.T) {
 		if err != nil || p.Axis().Lower != lower {
 			t.Errorf("lower case is %t, want %t: %v", p.Axis().Lower, lower, err)
 		}
+	}
+}
+
+func TestSpanIsOfTheTableOrThePlan(t *testing.T) {
+	hour := func(h int) time.Time { return time.Date(2024, 10, 20, h, 0, 0, 0, time.UTC) }
+	from, to := hour(1), hour(5)
+	p := migrate.Plan{Slots: migrate.SlotPlan{By: migrate.ByTimestamp, Width: migrate.Width{Time: time.Hour}}}
+	first := p.Axis().At(hour(0))
+	key := func(h int) migrate.Key { return migrate.Key{hour(h).Add(59 * time.Minute).Format(time.RFC3339)} }
+	for name, c := range map[string]struct {
+		extent   migrate.Extent
+		from, to *time.Time
+		want     migrate.Span // from the first hour on
+	}{
+		"empty":          {},
+		"of the table":   {extent: migrate.Extent{Min: key(2), Max: key(3)}, want: migrate.Span{Lo: first + 2, Hi: first + 4}},
+		"one slot":       {extent: migrate.Extent{Min: key(2), Max: key(2)}, want: migrate.Span{Lo: first + 2, Hi: first + 3}},
+		"from the plan":  {extent: migrate.Extent{Min: key(2), Max: key(3)}, from: &from, to: &to, want: migrate.Span{Lo: first + 1, Hi: first + 5}},
+		"beyond the end": {extent: migrate.Extent{Min: key(0), Max: key(3)}, from: &to, want: migrate.Span{Lo: first + 5, Hi: first + 5}},
+	} {
+		p.Slots.From, p.Slots.To = c.from, c.to
+		if got, err := p.Span(c.extent); err != nil || got != c.want {
+			t.Errorf("%s: %+v, %v; want %+v", name, got, err, c.want)
+		}
+	}
+	if _, err := p.Span(migrate.Extent{Min: migrate.Key{"x"}, Max: key(1)}); !errors.Is(err, migrate.ErrOffAxis) {
+		t.Errorf("a key off the axis: %v", err)
 	}
 }

@@ -124,12 +124,12 @@ const unitBytes = 1024
 
 // estimate fills in what a migration of e by plan takes.
 func (o *Outlook) estimate(plan migrate.Plan, e migrate.Extent) error {
-	slots, err := slotsOf(plan, e)
+	slots, err := plan.Span(e)
+	o.Slots = slots.Hi - slots.Lo
 	if err != nil || e.Rows == 0 {
-		o.Slots = slots
 		return err
 	}
-	o.Slots, o.Rows, o.Bytes = slots, e.Rows, e.Rows*e.RowBytes
+	o.Rows, o.Bytes = e.Rows, e.Rows*e.RowBytes
 	o.WriteUnits = e.Rows * max(1, (e.RowBytes+unitBytes-1)/unitBytes)
 	lo, hi := o.seconds(plan, fastRequest), o.seconds(plan, slowRequest)
 	o.Seconds = []int64{int64(lo) + 1, int64(hi) + 1}
@@ -151,28 +151,4 @@ func (o *Outlook) seconds(plan migrate.Plan, d time.Duration) float64 {
 		s = max(s, float64(o.WriteUnits)/plan.Limits.WriteUnits)
 	}
 	return s
-}
-
-// slotsOf returns how many slots e is cut into.
-func slotsOf(plan migrate.Plan, e migrate.Extent) (int64, error) {
-	if e.Min == nil {
-		return 0, nil
-	}
-	a := plan.Axis()
-	lo, err := a.Index(e.Min)
-	if err != nil {
-		return 0, err
-	}
-	hi, err := a.Index(e.Max)
-	if err != nil {
-		return 0, err
-	}
-	hi++
-	if plan.Slots.From != nil {
-		lo = a.At(*plan.Slots.From)
-	}
-	if plan.Slots.To != nil {
-		hi = a.At(*plan.Slots.To)
-	}
-	return max(0, hi-lo), nil
 }
