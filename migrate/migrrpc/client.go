@@ -22,6 +22,10 @@ type Options struct {
 	Token   string        // bearer token; "": none
 	CAFile  string        // PEM file of the authorities to trust; "": the system's
 	Timeout time.Duration // of a call whose context has no deadline; 0: DefaultTimeout
+
+	// InsecureNoTLS lets the token leave this machine in clear text, where
+	// the whole network can read it.
+	InsecureNoTLS bool
 }
 
 // A Client asks one pod. It implements [Service].
@@ -36,10 +40,17 @@ var _ Service = (*Client)(nil)
 
 // Dial returns a client of the pod at url: http://HOST:PORT speaks HTTP/2 in
 // clear text, https://HOST:PORT TLS. It does not connect yet.
+//
+// A token is not sent in clear text to another machine unless the options say
+// so: that fails with an [Error] of code INVALID_ARGUMENT.
 func Dial(url string, opts Options) (*Client, error) {
 	base, err := rpcwire.ParseURL(url)
 	if err != nil {
 		return nil, fmt.Errorf("migrrpc: %w", err)
+	}
+	if opts.Token != "" && !opts.InsecureNoTLS && rpcwire.Readable(base) {
+		return nil, &Error{connect.CodeInvalidArgument, "server", fmt.Sprintf("the token would go to %s in clear text", base),
+			"use https://, or allow it with --insecure-no-tls, Options.InsecureNoTLS"}
 	}
 	transport, err := rpcwire.NewTransport(opts.CAFile)
 	if err != nil {

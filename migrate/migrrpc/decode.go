@@ -53,7 +53,8 @@ func decodeVerdict(m *migratev1.Verdict) migrate.Verdict {
 	return migrate.Verdict{
 		Clean: m.GetClean(), Mode: m.GetMode(), Compared: m.GetCompared(),
 		Missing: keys(m.GetMissing()), Different: keys(m.GetDifferent()), Extra: keys(m.GetExtra()), Unsettled: keys(m.GetUnsettled()),
-		Quarantined: m.GetQuarantined(), Plan: m.GetPlan(), At: m.GetAt().AsTime(),
+		Quarantined: m.GetQuarantined(), Plan: m.GetPlan(), At: m.GetAt().AsTime(), Since: m.GetSince().AsTime(),
+		Resumed: m.GetResumed(), SourceRows: m.GetSourceRows(), SinkRows: m.GetSinkRows(),
 	}
 }
 

@@ -49,7 +49,8 @@ func encodeVerdict(v migrate.Verdict) *migratev1.Verdict {
 	return &migratev1.Verdict{
 		Clean: v.Clean, Mode: v.Mode, Compared: v.Compared,
 		Missing: words(v.Missing), Different: words(v.Different), Extra: words(v.Extra), Unsettled: words(v.Unsettled),
-		Quarantined: v.Quarantined, Plan: v.Plan, At: timestamppb.New(v.At),
+		Quarantined: v.Quarantined, Plan: v.Plan, At: timestamppb.New(v.At), Since: timestamppb.New(v.Since),
+		Resumed: v.Resumed, SourceRows: v.SourceRows, SinkRows: v.SinkRows,
 	}
 }
 

@@ -243,3 +243,23 @@ func TestClientSaysWhoDoesNotAnswer(t *testing.T) {
 		t.Errorf("no URL: %v", err)
 	}
 }
+
+func TestATokenLeavesThisMachineOnlyByTLS(t *testing.T) {
+	for url, allowed := range map[string]bool{
+		"http://127.0.0.1:7071": true, "http://[::1]:7071": true, "http://localhost:7071": true,
+		"https://10.0.0.1:7071": true, "http://10.0.0.1:7071": false, "http://pod.example:7071": false,
+	} {
+		c, err := migrrpc.Dial(url, migrrpc.Options{Token: "tally_x"})
+		if e, ok := errors.AsType[*migrrpc.Error](err); (err == nil) != allowed || err != nil && (!ok || e.Code != connect.CodeInvalidArgument || strings.Contains(e.Error(), "tally_x")) {
+			t.Errorf("%s: %v", url, err)
+		}
+		for _, o := range []migrrpc.Options{{}, {Token: "tally_x", InsecureNoTLS: true}} {
+			if _, err := migrrpc.Dial(url, o); err != nil {
+				t.Errorf("%s with %+v: %v", url, o, err)
+			}
+		}
+		if c != nil {
+			c.Close()
+		}
+	}
+}

@@ -969,6 +969,10 @@ type Verdict struct {
 	Quarantined   int64                  `protobuf:"varint,8,opt,name=quarantined,proto3" json:"quarantined,omitempty"`
 	Plan          string                 `protobuf:"bytes,9,opt,name=plan,proto3" json:"plan,omitempty"` // its hash
 	At            *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=at,proto3" json:"at,omitempty"`
+	Resumed       int64                  `protobuf:"varint,11,opt,name=resumed,proto3" json:"resumed,omitempty"`                         // of compared, by one before it that did not end
+	SourceRows    int64                  `protobuf:"varint,12,opt,name=source_rows,json=sourceRows,proto3" json:"source_rows,omitempty"` // of counts
+	SinkRows      int64                  `protobuf:"varint,13,opt,name=sink_rows,json=sinkRows,proto3" json:"sink_rows,omitempty"`       // of counts, without tombstones
+	Since         *timestamppb.Timestamp `protobuf:"bytes,14,opt,name=since,proto3" json:"since,omitempty"`                              // when the first row was compared
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1069,6 +1073,34 @@ func (x *Verdict) GetPlan() string {
 func (x *Verdict) GetAt() *timestamppb.Timestamp {
 	if x != nil {
 		return x.At
+	}
+	return nil
+}
+
+func (x *Verdict) GetResumed() int64 {
+	if x != nil {
+		return x.Resumed
+	}
+	return 0
+}
+
+func (x *Verdict) GetSourceRows() int64 {
+	if x != nil {
+		return x.SourceRows
+	}
+	return 0
+}
+
+func (x *Verdict) GetSinkRows() int64 {
+	if x != nil {
+		return x.SinkRows
+	}
+	return 0
+}
+
+func (x *Verdict) GetSince() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Since
 	}
 	return nil
 }
@@ -1452,7 +1484,7 @@ const file_tallystick_migrate_v1_migrate_proto_rawDesc = "" +
 	"\x04done\x18\x02 \x01(\bR\x04done\x12\x1a\n" +
 	"\bcompared\x18\x03 \x01(\x03R\bcompared\x128\n" +
 	"\averdict\x18\x04 \x01(\v2\x1e.tallystick.migrate.v1.VerdictR\averdict\x122\n" +
-	"\x05error\x18\x05 \x01(\v2\x1c.tallystick.migrate.v1.ErrorR\x05error\"\x9d\x02\n" +
+	"\x05error\x18\x05 \x01(\v2\x1c.tallystick.migrate.v1.ErrorR\x05error\"\xa7\x03\n" +
 	"\aVerdict\x12\x14\n" +
 	"\x05clean\x18\x01 \x01(\bR\x05clean\x12\x12\n" +
 	"\x04mode\x18\x02 \x01(\tR\x04mode\x12\x1a\n" +
@@ -1464,7 +1496,12 @@ const file_tallystick_migrate_v1_migrate_proto_rawDesc = "" +
 	"\vquarantined\x18\b \x01(\x03R\vquarantined\x12\x12\n" +
 	"\x04plan\x18\t \x01(\tR\x04plan\x12*\n" +
 	"\x02at\x18\n" +
-	" \x01(\v2\x1a.google.protobuf.TimestampR\x02at\"K\n" +
+	" \x01(\v2\x1a.google.protobuf.TimestampR\x02at\x12\x18\n" +
+	"\aresumed\x18\v \x01(\x03R\aresumed\x12\x1f\n" +
+	"\vsource_rows\x18\f \x01(\x03R\n" +
+	"sourceRows\x12\x1b\n" +
+	"\tsink_rows\x18\r \x01(\x03R\bsinkRows\x120\n" +
+	"\x05since\x18\x0e \x01(\v2\x1a.google.protobuf.TimestampR\x05since\"K\n" +
 	"\rReportRequest\x12\x1b\n" +
 	"\tpage_size\x18\x01 \x01(\rR\bpageSize\x12\x1d\n" +
 	"\n" +
@@ -1544,28 +1581,29 @@ var file_tallystick_migrate_v1_migrate_proto_depIdxs = []int32{
 	15, // 5: tallystick.migrate.v1.VerifyResponse.verdict:type_name -> tallystick.migrate.v1.Verdict
 	0,  // 6: tallystick.migrate.v1.VerifyResponse.error:type_name -> tallystick.migrate.v1.Error
 	21, // 7: tallystick.migrate.v1.Verdict.at:type_name -> google.protobuf.Timestamp
-	18, // 8: tallystick.migrate.v1.ReportResponse.lines:type_name -> tallystick.migrate.v1.LedgerLine
-	4,  // 9: tallystick.migrate.v1.LedgerLine.rows:type_name -> tallystick.migrate.v1.Rows
-	21, // 10: tallystick.migrate.v1.LedgerLine.at:type_name -> google.protobuf.Timestamp
-	1,  // 11: tallystick.migrate.v1.MigrationService.Status:input_type -> tallystick.migrate.v1.StatusRequest
-	6,  // 12: tallystick.migrate.v1.MigrationService.Plan:input_type -> tallystick.migrate.v1.PlanRequest
-	9,  // 13: tallystick.migrate.v1.MigrationService.Start:input_type -> tallystick.migrate.v1.StartRequest
-	11, // 14: tallystick.migrate.v1.MigrationService.Stop:input_type -> tallystick.migrate.v1.StopRequest
-	13, // 15: tallystick.migrate.v1.MigrationService.Verify:input_type -> tallystick.migrate.v1.VerifyRequest
-	16, // 16: tallystick.migrate.v1.MigrationService.Report:input_type -> tallystick.migrate.v1.ReportRequest
-	19, // 17: tallystick.migrate.v1.MigrationService.Replay:input_type -> tallystick.migrate.v1.ReplayRequest
-	2,  // 18: tallystick.migrate.v1.MigrationService.Status:output_type -> tallystick.migrate.v1.StatusResponse
-	7,  // 19: tallystick.migrate.v1.MigrationService.Plan:output_type -> tallystick.migrate.v1.PlanResponse
-	10, // 20: tallystick.migrate.v1.MigrationService.Start:output_type -> tallystick.migrate.v1.StartResponse
-	12, // 21: tallystick.migrate.v1.MigrationService.Stop:output_type -> tallystick.migrate.v1.StopResponse
-	14, // 22: tallystick.migrate.v1.MigrationService.Verify:output_type -> tallystick.migrate.v1.VerifyResponse
-	17, // 23: tallystick.migrate.v1.MigrationService.Report:output_type -> tallystick.migrate.v1.ReportResponse
-	20, // 24: tallystick.migrate.v1.MigrationService.Replay:output_type -> tallystick.migrate.v1.ReplayResponse
-	18, // [18:25] is the sub-list for method output_type
-	11, // [11:18] is the sub-list for method input_type
-	11, // [11:11] is the sub-list for extension type_name
-	11, // [11:11] is the sub-list for extension extendee
-	0,  // [0:11] is the sub-list for field type_name
+	21, // 8: tallystick.migrate.v1.Verdict.since:type_name -> google.protobuf.Timestamp
+	18, // 9: tallystick.migrate.v1.ReportResponse.lines:type_name -> tallystick.migrate.v1.LedgerLine
+	4,  // 10: tallystick.migrate.v1.LedgerLine.rows:type_name -> tallystick.migrate.v1.Rows
+	21, // 11: tallystick.migrate.v1.LedgerLine.at:type_name -> google.protobuf.Timestamp
+	1,  // 12: tallystick.migrate.v1.MigrationService.Status:input_type -> tallystick.migrate.v1.StatusRequest
+	6,  // 13: tallystick.migrate.v1.MigrationService.Plan:input_type -> tallystick.migrate.v1.PlanRequest
+	9,  // 14: tallystick.migrate.v1.MigrationService.Start:input_type -> tallystick.migrate.v1.StartRequest
+	11, // 15: tallystick.migrate.v1.MigrationService.Stop:input_type -> tallystick.migrate.v1.StopRequest
+	13, // 16: tallystick.migrate.v1.MigrationService.Verify:input_type -> tallystick.migrate.v1.VerifyRequest
+	16, // 17: tallystick.migrate.v1.MigrationService.Report:input_type -> tallystick.migrate.v1.ReportRequest
+	19, // 18: tallystick.migrate.v1.MigrationService.Replay:input_type -> tallystick.migrate.v1.ReplayRequest
+	2,  // 19: tallystick.migrate.v1.MigrationService.Status:output_type -> tallystick.migrate.v1.StatusResponse
+	7,  // 20: tallystick.migrate.v1.MigrationService.Plan:output_type -> tallystick.migrate.v1.PlanResponse
+	10, // 21: tallystick.migrate.v1.MigrationService.Start:output_type -> tallystick.migrate.v1.StartResponse
+	12, // 22: tallystick.migrate.v1.MigrationService.Stop:output_type -> tallystick.migrate.v1.StopResponse
+	14, // 23: tallystick.migrate.v1.MigrationService.Verify:output_type -> tallystick.migrate.v1.VerifyResponse
+	17, // 24: tallystick.migrate.v1.MigrationService.Report:output_type -> tallystick.migrate.v1.ReportResponse
+	20, // 25: tallystick.migrate.v1.MigrationService.Replay:output_type -> tallystick.migrate.v1.ReplayResponse
+	19, // [19:26] is the sub-list for method output_type
+	12, // [12:19] is the sub-list for method input_type
+	12, // [12:12] is the sub-list for extension type_name
+	12, // [12:12] is the sub-list for extension extendee
+	0,  // [0:12] is the sub-list for field type_name
 }
 
 func init() { file_tallystick_migrate_v1_migrate_proto_init() }
