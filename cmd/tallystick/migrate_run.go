@@ -102,6 +102,13 @@ func (c *cli) runPod(ctx context.Context, p *planFile, f *runFlags) (err error) 
 	if err != nil {
 		return err
 	}
+	if _, err := p.read(); err != nil {
+		return err
+	}
+	door, err := f.serve.door(log)
+	if err != nil {
+		return err
+	}
 	j, err := p.openPatiently(ctx, log)
 	if err != nil {
 		return err
@@ -110,7 +117,7 @@ func (c *cli) runPod(ctx context.Context, p *planFile, f *runFlags) (err error) 
 	if f.try.asked() {
 		return placeIn(j.plan, c.try(ctx, j, f.try))
 	}
-	stopServing, err := c.serveMigration(ctx, f, j, log)
+	stopServing, err := door.serve(ctx, j)
 	if err != nil {
 		return err
 	}

@@ -2,7 +2,9 @@ package main_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -177,6 +179,23 @@ func TestPodIsGuardedBeyondLoopback(t *testing.T) {
 	url := p.err.wait(t, p.done, regexp.MustCompile(`"url":"([^"]+)"`))[1]
 	if res, got := post(t, http.DefaultClient, url+"/tallystick.migrate.v1.MigrationService/Status", "", "{}"); res.StatusCode != 401 {
 		t.Errorf("without a token: %d %s", res.StatusCode, got)
+	}
+	p.err.wait(t, p.done, regexp.MustCompile(`"msg":"refused","reason":"no token was given"`))
+}
+
+// TestPodFindsItsPortTakenBeforeItOpensAnything: a state in a file would be
+// made, and locked, by a pod that cannot serve.
+func TestPodFindsItsPortTakenBeforeItOpensAnything(t *testing.T) {
+	t.Parallel()
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	m := newMigrating(t, stateInFile, 1, 10)
+	m.want("tallystick migrate run --start -f plan.yaml --listen "+taken.Addr().String(), 1, `^tallystick: cannot listen on 127.0.0.1:\d+: address already in use \(stop the process that has it.*\)\n$`)
+	if _, err := os.Stat(filepath.Join(m.dir, "room_events.state")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the state was made: %v", err)
 	}
 }
 
