@@ -27,8 +27,10 @@ var binary = sync.OnceValues(func() (string, error) {
 })
 
 func TestMain(m *testing.M) {
-	if os.Getenv(loadEnv) != "" { // this process is a client of a fault test
-		os.Exit(loadMain())
+	for name, main := range map[string]func() int{loadEnv: loadMain, writerEnv: writerMain, claimerEnv: claimerMain} {
+		if os.Getenv(name) != "" { // this process is a part of a fault test
+			os.Exit(main())
+		}
 	}
 	code := m.Run()
 	if path, err := binary(); err == nil {
