@@ -10,10 +10,10 @@ import (
 // Limits of a campaign.
 const (
 	MaxTotal      = 100_000_000
+	MaxList       = 1_000   // campaigns a page
 	maxName       = 200     // bytes
 	maxAttributes = 1 << 10 // bytes
 	maxPerUser    = 1_000
-	maxList       = 1_000 // campaigns a page
 )
 
 // CreateCampaign adds a campaign, which is active at once. ID, state, counts and
@@ -103,7 +103,7 @@ func (s *Service) Campaign(ctx context.Context, id int64) (Campaign, error) {
 
 // Campaigns returns up to n campaigns with an id above after, rising.
 func (s *Service) Campaigns(ctx context.Context, after int64, n int) ([]Campaign, error) {
-	all, err := s.control.CampaignsAfter(ctx, after, min(n, maxList))
+	all, err := s.control.CampaignsAfter(ctx, after, min(n, MaxList))
 	return all, s.refusal(err)
 }
 

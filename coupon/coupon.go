@@ -24,6 +24,9 @@ const (
 	Voided    Status = 5
 )
 
+// Statuses returns all of them.
+func Statuses() []Status { return []Status{Available, Issued, Redeemed, Expired, Reserved, Voided} }
+
 var statusNames = [...]string{"AVAILABLE", "ISSUED", "REDEEMED", "EXPIRED", "RESERVED", "VOIDED"}
 
 // String returns the name in capitals, as the API has it.

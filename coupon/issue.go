@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/tallystick/tallystick/shard"
 )
@@ -30,6 +31,7 @@ type Issue struct {
 	Batch     Batch
 	Coupons   []Coupon   // if they were issued at once
 	Operation *Operation // if they were not
+	At        time.Time
 }
 
 // Issue gives coupons of a campaign's stock to an order. The batch number makes
@@ -64,7 +66,7 @@ func (s *Service) Issue(ctx context.Context, r IssueRequest) (Issue, error) {
 		return Issue{}, s.refusal(err)
 	}
 	coupons, err := s.batchCoupons(ctx, b.BatchKey)
-	return Issue{Batch: b, Coupons: coupons}, s.refusal(err)
+	return Issue{Batch: b, Coupons: coupons, At: time.Now()}, s.refusal(err)
 }
 
 func (r IssueRequest) check() error {
