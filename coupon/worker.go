@@ -1,0 +1,315 @@
+package coupon
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	mathrand "math/rand/v2"
+	"sync"
+	"time"
+)
+
+// Times of a worker's lease.
+const (
+	leaseAhead   = 60 * time.Second // from now to the high-water that is written
+	leaseRenew   = 15 * time.Second // between renewals
+	leaseRetry   = time.Second      // after a failure, and at least between any two calls
+	leaseTimeout = 5 * time.Second  // of a call
+	maxClockLead = 24 * time.Hour   // of this machine's clock before the database's
+)
+
+// A Worker is the lease of a worker number as the control database holds it.
+type Worker struct {
+	Number    uint8
+	Token     string // of the holder, at most 32 bytes of ASCII; "": it was given back
+	HighWater int64  // in ms since 1970: no id of the number is of a later one. It never falls below one that was used
+}
+
+// Workers keeps the leases of worker numbers, a row a number, which are added as
+// they are first leased.
+//
+// Each change of a row moves the high-water from one value to another. A holder
+// makes ids of the ms between those two only, once the change is durable, and
+// the change is made only if the row is as it was read. So the stretches of two
+// holders never overlap, whatever their clocks show, however long one of them
+// stands still and whenever it is killed.
+type Workers interface {
+	// Workers returns all rows and the database's clock.
+	Workers(ctx context.Context) ([]Worker, time.Time, error)
+
+	// SwapWorker makes the row of next.Number next if it equals old in every
+	// field, and reports whether it did. If old has no high-water, the row is
+	// added if there is none. After an error it may have happened or may yet.
+	SwapWorker(ctx context.Context, old, next Worker) (bool, error)
+}
+
+// MinterOptions configures [OpenMinter].
+type MinterOptions struct {
+	Logger *slog.Logger // leases taken and lost; nil: silent
+}
+
+// A Minter makes ids, with a worker number that it leases and renews in the
+// background. It is safe for concurrent use. Its ids rise in time but for those
+// of one bucket at more than 16 a ms, which run ahead of the clock, by a minute at
+// most.
+//
+// While the control database is away ids are made for up to a minute more. Then,
+// and if all numbers are leased, [Minter.Mint] refuses with [ErrNoIDs] until that
+// has changed. A number whose process was killed is free after a minute.
+type Minter struct {
+	workers Workers
+	log     *slog.Logger
+	times   leaseTimes
+
+	clock      func() time.Time // time.Now but in tests
+	afterClock func()           // for tests; may be nil
+
+	mu       sync.Mutex
+	current  *generator // nil: none yet, or closed
+	obstacle string     // why the last look at the lease failed; "": it did not
+
+	lease *Worker // the row as it was last known; nil: there is no lease. Of the keeper alone
+	nudge chan struct{}
+	stop  context.CancelFunc
+	done  chan struct{}
+}
+
+// leaseTimes are the times of the lease, which tests shorten.
+type leaseTimes struct{ ahead, renew, retry, timeout time.Duration }
+
+// OpenMinter leases a worker number and returns once it has one or the first attempt
+// has failed, which is then repeated in the background. ctx ends that attempt;
+// [Minter.Close] ends the rest.
+func OpenMinter(ctx context.Context, workers Workers, opts MinterOptions) *Minter {
+	m := newMinter(workers, opts)
+	m.open(ctx)
+	return m
+}
+
+func newMinter(workers Workers, opts MinterOptions) *Minter {
+	if opts.Logger == nil {
+		opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	return &Minter{
+		workers: workers, log: opts.Logger, clock: time.Now,
+		times: leaseTimes{leaseAhead, leaseRenew, leaseRetry, leaseTimeout},
+		nudge: make(chan struct{}, 1), done: make(chan struct{}),
+	}
+}
+
+func (m *Minter) open(ctx context.Context) {
+	wait := m.tend(ctx)
+	life, stop := context.WithCancel(context.WithoutCancel(ctx))
+	m.stop = stop
+	go m.keep(life, wait)
+}
+
+// keep looks after the lease until ctx ends.
+func (m *Minter) keep(ctx context.Context, wait time.Duration) {
+	defer close(m.done)
+	for {
+		select { // a nudge does not come sooner than this
+		case <-ctx.Done():
+			return
+		case <-time.After(m.times.retry):
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-m.nudge:
+		case <-time.After(wait - m.times.retry):
+		}
+		wait = m.tend(ctx)
+	}
+}
+
+// Close ends making ids and gives the number back, so that another process may
+// have it at once. If that fails or ctx ends, the number is free after a minute.
+func (m *Minter) Close(ctx context.Context) error {
+	m.stop()
+	<-m.done
+	m.mu.Lock()
+	ended := m.current
+	m.current, m.obstacle = nil, ""
+	m.mu.Unlock()
+	if ended == nil || m.lease == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, m.times.timeout)
+	defer cancel()
+	if err := m.giveBack(ctx, ended.used); err != nil {
+		return fmt.Errorf("coupon: give worker number %d back: %w", ended.worker, err)
+	}
+	return nil
+}
+
+// giveBack lowers the high-water to the last ms used.
+func (m *Minter) giveBack(ctx context.Context, used int64) error {
+	rows, _, err := m.workers.Workers(ctx)
+	if err != nil {
+		return err
+	}
+	row := rowOf(rows, m.lease.Number)
+	if row.Token != m.lease.Token {
+		return nil // another's by now
+	}
+	return m.swap(ctx, row, Worker{Number: row.Number, HighWater: used})
+}
+
+// tend does what the lease needs now and returns how long it needs nothing.
+func (m *Minter) tend(ctx context.Context) time.Duration {
+	ctx, cancel := context.WithTimeout(ctx, m.times.timeout)
+	defer cancel()
+	err := m.look(ctx)
+	if errors.Is(err, errLost) { // of two that want the same number one has to look again
+		err = m.look(ctx)
+	}
+	m.note(err)
+	if err != nil {
+		return m.times.retry
+	}
+	return m.times.renew
+}
+
+// note keeps what came of a look and logs where that changed. What the database
+// says goes to the log alone: callers of a service may see refusals.
+func (m *Minter) note(err error) {
+	obstacle := ""
+	if o, ok := errors.AsType[obstacleError](err); ok {
+		obstacle = string(o)
+	} else if err != nil {
+		obstacle = "the worker number could not be leased or renewed, for the reason in the log"
+	}
+	m.mu.Lock()
+	before := m.obstacle
+	m.obstacle = obstacle
+	m.mu.Unlock()
+	switch {
+	case err == nil && before != "":
+		m.log.Info("ids can be made again", "worker", m.lease.Number)
+	case err != nil && before == "":
+		m.log.Warn("worker number not leased or renewed", "error", err)
+	}
+}
+
+// An obstacleError is why there is no lease, for callers to read.
+type obstacleError string
+
+func (e obstacleError) Error() string { return string(e) }
+
+// look renews the lease, or takes one if there is none or it is another's.
+func (m *Minter) look(ctx context.Context) error {
+	rows, dbNow, err := m.workers.Workers(ctx)
+	if err != nil {
+		return fmt.Errorf("read the leases of worker numbers: %w", err)
+	}
+	now := clocks{own: m.clock().UnixMilli(), db: dbNow.UnixMilli()}
+	if now.own > now.db+maxClockLead.Milliseconds() {
+		return obstacleError(fmt.Sprintf("this machine's clock is %v ahead of the control database's: set it right",
+			time.Duration(now.own-now.db)*time.Millisecond))
+	}
+	if m.lease != nil {
+		if row := rowOf(rows, m.lease.Number); row.Token == m.lease.Token {
+			return m.renew(ctx, row, now)
+		}
+		m.log.Warn("worker number lost", "number", m.lease.Number)
+		m.lease = nil
+	}
+	return m.take(ctx, rows, now)
+}
+
+// renew moves the high-water on. The row may be beyond what is known here: by a
+// renewal whose reply was lost, which is as good as any other.
+func (m *Minter) renew(ctx context.Context, row Worker, now clocks) error {
+	next := row
+	next.HighWater = max(row.HighWater, m.lease.HighWater, now.highWater(m.times.ahead))
+	if err := m.swap(ctx, row, next); err != nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.current.high = min(next.HighWater, lastMs)
+	m.lease = &next
+	return nil
+}
+
+// take leases a number. The generator of a lost lease stays until then: what it
+// has up to its high-water is its own.
+func (m *Minter) take(ctx context.Context, rows []Worker, now clocks) error {
+	old, err := pickWorker(rows, now, mathrand.IntN)
+	if err != nil {
+		return err
+	}
+	next := Worker{Number: old.Number, Token: rand.Text(), HighWater: now.highWater(m.times.ahead)}
+	if err := m.swap(ctx, old, next); err != nil {
+		return err
+	}
+	m.mu.Lock()
+	m.current = newGenerator(next.Number, old.HighWater, next.HighWater)
+	m.mu.Unlock()
+	m.lease = &next
+	m.log.Info("worker number leased", "number", next.Number)
+	return nil
+}
+
+// swap changes a row, or returns errLost if it is not old any more.
+func (m *Minter) swap(ctx context.Context, old, next Worker) error {
+	won, err := m.workers.SwapWorker(ctx, old, next)
+	if err == nil && !won {
+		err = errLost
+	}
+	if err != nil {
+		return fmt.Errorf("write the lease of worker number %d: %w", old.Number, err)
+	}
+	return nil
+}
+
+// clocks are the times, in ms since 1970, that this machine and the database
+// show at the same moment.
+type clocks struct{ own, db int64 }
+
+// passed reports whether both are beyond a high-water.
+func (c clocks) passed(highWater int64) bool { return min(c.own, c.db) > highWater }
+
+// highWater returns the high-water to write. It lies ahead by both clocks: a
+// process whose own is behind would else lose its number at once.
+func (c clocks) highWater(ahead time.Duration) int64 {
+	return max(c.own, c.db) + ahead.Milliseconds()
+}
+
+// pickWorker returns the row of a number that nobody can be making ids with, at
+// random, so that processes that start together seldom choose the same.
+func pickWorker(rows []Worker, now clocks, intN func(int) int) (Worker, error) {
+	all := make([]Worker, WorkerNumbers)
+	for i := range all {
+		all[i].Number = uint8(i)
+	}
+	for _, row := range rows {
+		all[row.Number] = row
+	}
+	free, first := all[:0], int64(0)
+	for _, row := range all {
+		if now.passed(row.HighWater) {
+			free = append(free, row)
+		} else if first == 0 || row.HighWater < first {
+			first = row.HighWater
+		}
+	}
+	if len(free) == 0 {
+		return Worker{}, obstacleError(fmt.Sprintf("all %d worker numbers are leased; the first may be free in %v",
+			WorkerNumbers, time.Duration(first-min(now.own, now.db)+1)*time.Millisecond))
+	}
+	return free[intN(len(free))], nil
+}
+
+// rowOf returns the row of a number; its own if there is none.
+func rowOf(rows []Worker, number uint8) Worker {
+	for _, row := range rows {
+		if row.Number == number {
+			return row
+		}
+	}
+	return Worker{Number: number}
+}
