@@ -8,14 +8,22 @@ import (
 	"time"
 )
 
-// errStalled: a slot made no progress for so long that it is given up.
+// errStalled: there was no progress for so long that a slot, or the Keeper's
+// role, is given up.
 var errStalled = errors.New("migrate: no progress within stall_timeout")
 
 // newToken returns 128 random bits as text.
 func newToken() string { return rand.Text() }
 
-// A hold keeps a claim alive while somebody works on it. It is the context of
-// that work: it ends when the claim is lost, and its Err looks at the clock, so
+// A lease is a claim or the Keeper's term: it ends unless it is renewed.
+type lease struct {
+	ttl      time.Duration
+	deadline time.Time
+	renew    func(context.Context) error // ErrNotHeld, ErrStateLost and errLeft end it
+}
+
+// A hold keeps a lease alive while somebody works on it. It is the context of
+// that work: it ends when the lease is lost, and its Err looks at the clock, so
 // that a process which was paused beyond its deadline sends nothing more even
 // before a timer has fired.
 type hold struct {
@@ -41,7 +49,7 @@ func (h *hold) prolong(sent time.Time, ttl time.Duration) {
 	h.deadline.Store(int64(sent.Add(trust(ttl)).Sub(h.base)))
 }
 
-// trust returns how long after it was asked for a claim may be acted upon: its
+// trust returns how long after it was asked for a lease may be acted upon: its
 // time to live less a margin for the difference between two clocks' speeds and
 // for what is under way.
 func trust(ttl time.Duration) time.Duration { return ttl - ttl/10 }
@@ -49,18 +57,24 @@ func trust(ttl time.Duration) time.Duration { return ttl - ttl/10 }
 // advanced notes that there was progress.
 func (h *hold) advanced() { h.progress.Store(int64(time.Since(h.base))) }
 
-// holding runs work while c is renewed. It returns what work returns, or why
-// the claim was lost. When it returns, nothing renews c any more.
+// holding runs work while c is renewed, as [Migration.keeping] does.
 func (m *Migration) holding(ctx context.Context, c Claim, work func(*hold) error) error {
+	renew := func(ctx context.Context) error { return m.state.Renew(ctx, c) }
+	return m.keeping(ctx, lease{c.TTL, c.Deadline, renew}, work)
+}
+
+// keeping runs work while l is renewed. It returns what work returns, or why
+// the lease was lost. When it returns, nothing renews l any more.
+func (m *Migration) keeping(ctx context.Context, l lease, work func(*hold) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	now := time.Now()
 	h := &hold{Context: ctx, base: now}
-	h.deadline.Store(int64(c.Deadline.Sub(now)))
+	h.deadline.Store(int64(l.deadline.Sub(now)))
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		m.renew(ctx, c, h, cancel)
+		m.renew(ctx, l, h, cancel)
 	}()
 	err := contain(func() error { return work(h) })
 	cause := context.Cause(ctx)
@@ -72,13 +86,13 @@ func (m *Migration) holding(ctx context.Context, c Claim, work func(*hold) error
 	return err
 }
 
-// renew prolongs c at a third of its time to live until ctx ends. It ends ctx
-// when c is lost, expires, or makes no progress.
-func (m *Migration) renew(ctx context.Context, c Claim, h *hold, cancel context.CancelCauseFunc) {
+// renew prolongs l at a third of its time to live until ctx ends. It ends ctx
+// when l is lost, expires, or makes no progress.
+func (m *Migration) renew(ctx context.Context, l lease, h *hold, cancel context.CancelCauseFunc) {
 	stall := time.Duration(m.plan.State.StallTimeout)
 	for {
 		left := time.Duration(h.deadline.Load()) - time.Since(h.base)
-		if err := sleep(ctx, min(c.TTL/3, left)); err != nil {
+		if err := sleep(ctx, min(l.ttl/3, left)); err != nil {
 			return
 		}
 		if stall > 0 && time.Since(h.base)-time.Duration(h.progress.Load()) > stall {
@@ -86,13 +100,13 @@ func (m *Migration) renew(ctx context.Context, c Claim, h *hold, cancel context.
 			return
 		}
 		sent := time.Now()
-		call, done := context.WithTimeout(ctx, max(c.TTL/3, 10*time.Millisecond))
-		err := m.state.Renew(call, c)
+		call, done := context.WithTimeout(ctx, max(l.ttl/3, 10*time.Millisecond))
+		err := l.renew(call)
 		done()
 		switch {
 		case err == nil:
-			h.prolong(sent, c.TTL)
-		case errors.Is(err, ErrNotHeld) || errors.Is(err, ErrStateLost):
+			h.prolong(sent, l.ttl)
+		case errors.Is(err, ErrNotHeld) || errors.Is(err, ErrStateLost) || errors.Is(err, errLeft):
 			cancel(err)
 			return
 		case h.Err() != nil:
