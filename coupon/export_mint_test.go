@@ -28,7 +28,8 @@ func PartsOf(id ID) IDParts {
 // A MinterSetup is what tests change of a Minter. Zero fields change nothing.
 type MinterSetup struct {
 	Clock        func() time.Time
-	AfterClock   func() // between the clock's reading and the id
+	AfterClock   func()        // between the clock's reading and the id
+	IntN         func(int) int // chooses among numbers that are free
 	Ahead, Renew time.Duration
 }
 
@@ -53,6 +54,9 @@ func (s MinterSetup) apply(m *Minter) {
 		m.clock = s.Clock
 	}
 	m.afterClock = s.AfterClock
+	if s.IntN != nil {
+		m.intN = s.IntN
+	}
 	if s.Ahead != 0 {
 		m.times = leaseTimes{s.Ahead, s.Renew, s.Renew / 5, leaseTimeout}
 	}

@@ -2,11 +2,11 @@ package coupon
 
 import (
 	"context"
-	"crypto/rand"
+	cryptorand "crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
-	mathrand "math/rand/v2"
+	"math/rand/v2"
 	"sync"
 	"time"
 )
@@ -65,6 +65,7 @@ type Minter struct {
 
 	clock      func() time.Time // time.Now but in tests
 	afterClock func()           // for tests; may be nil
+	intN       func(int) int    // chooses among numbers that are free
 
 	mu       sync.Mutex
 	current  *generator // nil: none yet, or closed
@@ -93,7 +94,7 @@ func newMinter(workers Workers, opts MinterOptions) *Minter {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
 	return &Minter{
-		workers: workers, log: opts.Logger, clock: time.Now,
+		workers: workers, log: opts.Logger, clock: time.Now, intN: rand.IntN,
 		times: leaseTimes{leaseAhead, leaseRenew, leaseRetry, leaseTimeout},
 		nudge: make(chan struct{}, 1), done: make(chan struct{}),
 	}
@@ -238,11 +239,11 @@ func (m *Minter) renew(ctx context.Context, row Worker, now clocks) error {
 // take leases a number. The generator of a lost lease stays until then: what it
 // has up to its high-water is its own.
 func (m *Minter) take(ctx context.Context, rows []Worker, now clocks) error {
-	old, err := pickWorker(rows, now, mathrand.IntN)
+	old, err := pickWorker(rows, now, m.intN)
 	if err != nil {
 		return err
 	}
-	next := Worker{Number: old.Number, Token: rand.Text(), HighWater: now.highWater(m.times.ahead)}
+	next := Worker{Number: old.Number, Token: cryptorand.Text(), HighWater: now.highWater(m.times.ahead)}
 	if err := m.swap(ctx, old, next); err != nil {
 		return err
 	}

@@ -104,6 +104,7 @@ func (p *process) start() {
 	p.minter = coupon.NewMinterByHand(p, coupon.MinterSetup{
 		Clock:      func() time.Time { return p.world.now.Add(p.clock) },
 		AfterClock: func() { p.world.standStill() },
+		IntN:       p.world.intN,
 	})
 }
 
