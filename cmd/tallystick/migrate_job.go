@@ -108,7 +108,7 @@ func (j *job) openParts(ctx context.Context, parts openParts, log *slog.Logger) 
 	}
 	j.m = migrate.New(j.plan, j.source, j.sink, j.state, migrate.Options{Pod: podName(), Logger: log})
 	local := localMigration(j.m, j.plan, j.source, j.state)
-	j.local, j.closers = local, append(j.closers, local)
+	j.local, j.closers = listing{local, j, log}, append(j.closers, local)
 	return nil
 }
 
@@ -147,31 +147,6 @@ func (p *planFile) within(cmd *cobra.Command, parts openParts, f func(context.Co
 func (j *job) begun(ctx context.Context) (bool, error) {
 	v, err := j.state.View(ctx)
 	return v.Plan.Hash != "", err
-}
-
-// quarantined counts the rows in quarantine.
-func (j *job) quarantined(ctx context.Context) (int, error) {
-	n := 0
-	err := j.eachQuarantined(ctx, func(migrate.Quarantined) error { n++; return nil })
-	return n, err
-}
-
-// quarantinePage is how many rows in quarantine are read at once.
-const quarantinePage = 500
-
-func (j *job) eachQuarantined(ctx context.Context, f func(migrate.Quarantined) error) error {
-	for after := ""; ; {
-		page, err := j.state.Quarantined(ctx, after, quarantinePage)
-		if err != nil || len(page) == 0 {
-			return err
-		}
-		for _, q := range page {
-			if err := f(q); err != nil {
-				return err
-			}
-		}
-		after = page[len(page)-1].Key.String()
-	}
 }
 
 // stopTime bounds what a command does after it was told to stop.

@@ -2,13 +2,10 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
-	"os"
-	"path/filepath"
 	"sync"
 	"time"
 
@@ -169,35 +166,11 @@ func (c *cli) ended(ctx context.Context, j *job) error {
 	if ctx.Err() != nil {
 		return nil
 	}
-	if err := j.writeQuarantine(ctx); err != nil {
-		return err
+	n, unlisted := j.listQuarantined(ctx)
+	if n == 0 {
+		return stale(j.plan, unlisted)
 	}
-	return c.quarantineExit(ctx, j)
-}
-
-// writeQuarantine writes the rows in quarantine to the plan's file, all of them
-// anew, unless there are none and were none.
-func (j *job) writeQuarantine(ctx context.Context) error {
-	path := j.plan.Quarantine.Path
-	n, err := j.quarantined(ctx)
-	if _, none := os.Stat(path); err != nil || n == 0 && errors.Is(none, os.ErrNotExist) {
-		return err
-	}
-	f, err := os.CreateTemp(filepath.Dir(path), ".quarantine-*")
-	if err != nil {
-		return fmt.Errorf("quarantine: %w", err)
-	}
-	defer os.Remove(f.Name()) // fails once it was renamed
-	if err := errors.Join(j.exportQuarantine(ctx, f), f.Chmod(0o644), f.Close()); err != nil {
-		return fmt.Errorf("quarantine: %w", err)
-	}
-	return os.Rename(f.Name(), path)
-}
-
-func (j *job) exportQuarantine(ctx context.Context, w io.Writer) error {
-	e := json.NewEncoder(w)
-	e.SetEscapeHTML(false)
-	return j.eachQuarantined(ctx, func(q migrate.Quarantined) error { return e.Encode(viewQuarantined(q)) })
+	return c.quarantineExit(quarantineFailure(j.plan, n, unlisted))
 }
 
 // logFormatOn returns the form of a log that is shown on w.

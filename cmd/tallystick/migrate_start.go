@@ -51,7 +51,11 @@ func (c *cli) start(ctx context.Context, j *job) error {
 	if err := c.printStatus(j.plan, status, status == before.Status); err != nil || status != migrate.Finished {
 		return err
 	}
-	return c.quarantineExit(ctx, j)
+	n, err := j.quarantined(ctx)
+	if err != nil || n == 0 {
+		return err
+	}
+	return c.quarantineExit(quarantineFailure(j.plan, n, errNotListed))
 }
 
 // printStatus says in one line where a migration is after a command.
@@ -65,20 +69,6 @@ func (c *cli) printStatus(plan migrate.Plan, status migrate.Status, already bool
 	}
 	_, err := fmt.Fprintf(c.out, "%s: %s%s\n", plan.Name, word, status)
 	return err
-}
-
-// quarantineExit ends a command on a finished migration with exit code 3 if
-// rows are in quarantine.
-func (c *cli) quarantineExit(ctx context.Context, j *job) error {
-	n, err := j.quarantined(ctx)
-	if err != nil || n == 0 {
-		return err
-	}
-	c.printFailure(failure{
-		Code: "DIFFERENCES", Message: fmt.Sprintf("%s: finished, rows in quarantine: %d", j.plan.Name, n),
-		Remedy: "`tallystick migrate report --quarantine` lists them; correct the source, then `tallystick migrate replay`",
-	})
-	return errDiffer
 }
 
 func newMigrateStop(p *planFile) *cobra.Command {

@@ -170,6 +170,32 @@ func TestPodServesMetricsAndTheService(t *testing.T) {
 	m.ended(p, 0)
 }
 
+// TestReplayOverTheNetworkKeepsTheFileRight: the pod that was asked lists what
+// is left, and says where.
+func TestReplayOverTheNetworkKeepsTheFileRight(t *testing.T) {
+	t.Parallel()
+	m := newMigrating(t, stateInFile+"limits: {read_rows_per_second: 50}\n", 1, 1000)
+	bad := ulidAt(0, 999)
+	m.exec("UPDATE room_events SET data = jsonb_build_object('text', repeat('x', 500000)) WHERE id = $1", bad)
+	p := m.pod("--start", "--listen", "127.0.0.1:0")
+	url := p.err.wait(t, p.done, regexp.MustCompile(`"url":"([^"]+)"`))[1]
+	p.out.wait(t, p.done, regexp.MustCompile(`"quarantined":1`))
+	for _, c := range []struct{ data, answer, log, list string }{
+		{"data", `{"settled":"0","left":"1"}`, `"msg":"replayed","settled":0,"left":1,"file":"room_events.quarantine.ndjson"`, bad},
+		{"'{}'", `{"settled":"1","left":"0"}`, `"msg":"replayed","settled":1,"left":0,"file":"room_events.quarantine.ndjson"`, ""},
+	} {
+		m.exec("UPDATE room_events SET data = "+c.data+" WHERE id = $1", bad)
+		if res, got := post(t, http.DefaultClient, url+"/tallystick.migrate.v1.MigrationService/Replay", "", "{}"); res.StatusCode != 200 || got != c.answer {
+			t.Error(got)
+		}
+		p.err.wait(t, p.done, regexp.MustCompile(c.log))
+		b, err := os.ReadFile(filepath.Join(m.dir, "room_events.quarantine.ndjson"))
+		if err != nil || c.list == "" && len(b) > 0 || !strings.Contains(string(b), c.list) {
+			t.Errorf("%s, %v", b, err)
+		}
+	}
+}
+
 func TestPodIsGuardedBeyondLoopback(t *testing.T) {
 	t.Parallel()
 	m := newMigrating(t, stateInFile, 1, 10)
