@@ -255,6 +255,9 @@ func (s *Service) issueChunk(ctx context.Context, c Campaign, b Batch, at shard.
 			return err
 		}
 		n = len(issued)
+		if err := keepAll(tx, issued, like, at); err != nil {
+			return err
+		}
 		fresh, err := tx.PutChunk(Chunk{BatchKey: b.BatchKey, Shard: at, Chunk: k, IDs: ids(issued)})
 		if err == nil && !fresh {
 			err = shard.ErrBusy // another process issues this batch too: look again
@@ -262,6 +265,20 @@ func (s *Service) issueChunk(ctx context.Context, c Campaign, b Batch, at shard.
 		return err
 	})
 	return n, dry, err
+}
+
+// keepAll puts coupons that are on their user's own shard into the wallet.
+func keepAll(tx Tx, issued []Ref, like Coupon, at shard.Shard) error {
+	if like.User == "" || !shard.Same(shard.Text(like.User), at) {
+		return nil
+	}
+	for _, r := range issued {
+		like.ID, like.Code = r.ID, r.Code
+		if err := tx.Keep(like); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // nextOf returns coupons of a shard's stock to try: from the cursor, then what
