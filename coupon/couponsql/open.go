@@ -1,0 +1,133 @@
+package couponsql
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/tallystick/tallystick/shard"
+)
+
+// A Database is one that can be closed. Package shardsql has them.
+type Database interface {
+	shard.Database
+	Close() error
+}
+
+// A Source names a database and says how to open it: the path of a file or a
+// DSN.
+type Source struct{ Name, At string }
+
+// Folder returns the sources of an embedded platform in a folder that is there:
+// control.db and n files shard-0.db and so on. An n of 0 is 8.
+func Folder(dir string, n int) (control Source, shards []Source) {
+	if n == 0 {
+		n = 8
+	}
+	for i := range n {
+		name := fmt.Sprintf("shard-%d", i)
+		shards = append(shards, Source{name, filepath.Join(dir, name+".db")})
+	}
+	return Source{"control", filepath.Join(dir, "control.db")}, shards
+}
+
+// Options of [Open].
+type Options struct {
+	Control Source
+	Shards  []Source // 1 to 32; the shard map has their names, so those never change
+
+	// Open opens a source, like shardsql.OpenMySQL or shardsql.OpenSQLite.
+	Open func(ctx context.Context, at string) (Database, error)
+	// EnsureFence is shardsql.EnsureFence.
+	EnsureFence func(ctx context.Context, db shard.Database, s shard.Shard, epoch uint64) error
+	// Cluster are the options of the cluster. A Reload that is nil reads the map
+	// of the control database.
+	Cluster shard.Options
+}
+
+// A Platform is all the databases of coupons, open and up to date.
+type Platform struct {
+	Cluster *shard.Cluster
+	Store   *Store
+	Control *Control
+
+	opened []Database
+}
+
+// Open opens all databases, brings their tables up to date and reads the shard
+// map. The first time it makes the map: the shards in equal runs over the
+// databases, in their order. Databases that are added later hold nothing until a
+// shard moves to them.
+//
+// If it dies half-way, it goes on where it was when it is called again.
+func Open(ctx context.Context, o Options) (*Platform, error) {
+	p := &Platform{}
+	if err := p.open(ctx, o); err != nil {
+		return nil, errors.Join(err, p.Close())
+	}
+	return p, nil
+}
+
+func (p *Platform) open(ctx context.Context, o Options) error {
+	control, err := p.add(ctx, o, o.Control)
+	if err != nil {
+		return err
+	}
+	databases, names := map[string]shard.Database{}, []string(nil)
+	for _, s := range o.Shards {
+		if databases[s.Name] != nil {
+			return fmt.Errorf("couponsql: two databases are named %q", s.Name)
+		}
+		if databases[s.Name], err = p.add(ctx, o, s); err != nil {
+			return err
+		}
+		names = append(names, s.Name)
+	}
+	if err := MigrateControl(ctx, control); err != nil {
+		return err
+	}
+	p.Control = NewControl(control)
+	m, err := p.Control.firstMap(ctx, names)
+	if err != nil {
+		return err
+	}
+	if o.Cluster.Reload == nil {
+		o.Cluster.Reload = p.Control.Map
+	}
+	if p.Cluster, err = shard.New(m, databases, o.Cluster); err != nil {
+		return err
+	}
+	p.Store = NewStore(p.Cluster)
+	for s, place := range m.Shards {
+		if err := o.EnsureFence(ctx, databases[place.Database], shard.Shard(s), place.Epoch); err != nil {
+			return err
+		}
+	}
+	return MigrateShards(ctx, m, databases)
+}
+
+// openTimeout bounds the opening of one database.
+const openTimeout = 10 * time.Second
+
+// add opens a database that Close closes.
+func (p *Platform) add(ctx context.Context, o Options, s Source) (shard.Database, error) {
+	ctx, cancel := context.WithTimeout(ctx, openTimeout)
+	defer cancel()
+	db, err := o.Open(ctx, s.At)
+	if err != nil {
+		return nil, fmt.Errorf("database %s: %w", s.Name, err)
+	}
+	p.opened = append(p.opened, db)
+	return db, nil
+}
+
+// Close closes all databases. Calls under way fail.
+func (p *Platform) Close() error {
+	var err error
+	for _, db := range p.opened {
+		err = errors.Join(err, db.Close())
+	}
+	return err
+}

@@ -1,0 +1,139 @@
+-- Texts are compared byte for byte. Times are milliseconds since 1970 in UTC,
+-- 0 for none.
+
+CREATE TABLE IF NOT EXISTS coupon_instance_# (
+  id             BIGINT       NOT NULL PRIMARY KEY,
+  campaign_id    BIGINT       NOT NULL,
+  code           VARCHAR(64)  NOT NULL,
+  status         TINYINT      NOT NULL,
+  version        INT UNSIGNED NOT NULL,
+  user_id        VARCHAR(64)  NOT NULL DEFAULT '',
+  order_no       VARCHAR(64)  NOT NULL DEFAULT '',
+  issued_at      BIGINT       NOT NULL DEFAULT 0,
+  valid_from     BIGINT       NOT NULL DEFAULT 0,
+  valid_until    BIGINT       NOT NULL DEFAULT 0,
+  reserved_order VARCHAR(64)  NOT NULL DEFAULT '',
+  reserved_until BIGINT       NOT NULL DEFAULT 0,
+  redeemed_order VARCHAR(64)  NOT NULL DEFAULT '',
+  redeemed_user  VARCHAR(64)  NOT NULL DEFAULT '',
+  redeemed_at    BIGINT       NOT NULL DEFAULT 0,
+  kind           VARCHAR(32)  NOT NULL,
+  value_minor    BIGINT       NOT NULL,
+  currency       VARCHAR(3)   NOT NULL,
+  void_kind      VARCHAR(32)  NOT NULL,
+  void_days      SMALLINT     NOT NULL DEFAULT 0,
+  attributes     VARCHAR(1024) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NULL,
+  created_at     BIGINT       NOT NULL,
+  updated_at     BIGINT       NOT NULL,
+  UNIQUE KEY code (code),
+  KEY campaign (campaign_id, id)
+) ENGINE=InnoDB DEFAULT CHARACTER SET ascii COLLATE ascii_bin;
+
+-- once is what may happen to a coupon only once: an order that redeems, a
+-- request that voids.
+CREATE TABLE IF NOT EXISTS ledger_# (
+  coupon_id  BIGINT       NOT NULL,
+  version    INT UNSIGNED NOT NULL,
+  type       VARCHAR(20)  NOT NULL,
+  at         BIGINT       NOT NULL,
+  actor      VARCHAR(64)  CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
+  user_id    VARCHAR(64)  NOT NULL,
+  order_no   VARCHAR(64)  NOT NULL,
+  request_no VARCHAR(64)  NOT NULL,
+  once       VARCHAR(80)  NULL,
+  PRIMARY KEY (coupon_id, version),
+  UNIQUE KEY once (coupon_id, once)
+) ENGINE=InnoDB DEFAULT CHARACTER SET ascii COLLATE ascii_bin;
+
+-- The wallet. A row has all that a page of it shows.
+CREATE TABLE IF NOT EXISTS user_coupon_# (
+  user_id        VARCHAR(64)  NOT NULL,
+  coupon_id      BIGINT       NOT NULL,
+  valid_until    BIGINT       NOT NULL,
+  status         TINYINT      NOT NULL,
+  version        INT UNSIGNED NOT NULL,
+  campaign_id    BIGINT       NOT NULL,
+  code           VARCHAR(64)  NOT NULL,
+  order_no       VARCHAR(64)  NOT NULL,
+  value_minor    BIGINT       NOT NULL,
+  currency       VARCHAR(3)   NOT NULL,
+  valid_from     BIGINT       NOT NULL,
+  reserved_until BIGINT       NOT NULL,
+  redeemed_order VARCHAR(64)  NOT NULL,
+  redeemed_at    BIGINT       NOT NULL,
+  PRIMARY KEY (user_id, coupon_id),
+  KEY page (user_id, valid_until, coupon_id)
+) ENGINE=InnoDB DEFAULT CHARACTER SET ascii COLLATE ascii_bin;
+
+-- number is NULL for a bind, which does not count.
+CREATE TABLE IF NOT EXISTS claim_# (
+  user_id     VARCHAR(64) NOT NULL,
+  campaign_id BIGINT      NOT NULL,
+  request_no  VARCHAR(64) NOT NULL,
+  number      INT         NULL,
+  coupon_id   BIGINT      NOT NULL,
+  code        VARCHAR(64) NOT NULL,
+  done        TINYINT     NOT NULL,
+  at          BIGINT      NOT NULL,
+  PRIMARY KEY (user_id, campaign_id, request_no),
+  UNIQUE KEY number (user_id, campaign_id, number)
+) ENGINE=InnoDB DEFAULT CHARACTER SET ascii COLLATE ascii_bin;
+
+-- The claims that are not done. A table of their own: most claims never are in
+-- it, and so pay for no index.
+CREATE TABLE IF NOT EXISTS claim_pending_# (
+  user_id     VARCHAR(64) NOT NULL,
+  campaign_id BIGINT      NOT NULL,
+  request_no  VARCHAR(64) NOT NULL,
+  at          BIGINT      NOT NULL,
+  PRIMARY KEY (user_id, campaign_id, request_no),
+  KEY at (at)
+) ENGINE=InnoDB DEFAULT CHARACTER SET ascii COLLATE ascii_bin;
+
+-- The cursor over a campaign's slice.
+CREATE TABLE IF NOT EXISTS pool_# (
+  campaign_id BIGINT NOT NULL PRIMARY KEY,
+  last_id     BIGINT NOT NULL
+) ENGINE=InnoDB;
+
+-- pending_since is NULL when the batch is done. quota is JSON, a number for each
+-- shard; dry has a bit for each.
+CREATE TABLE IF NOT EXISTS batch_# (
+  campaign_id   BIGINT       NOT NULL,
+  batch_no      VARCHAR(64)  NOT NULL,
+  order_no      VARCHAR(64)  NOT NULL,
+  quantity      BIGINT       NOT NULL,
+  user_id       VARCHAR(64)  NOT NULL,
+  quota         VARCHAR(700) NOT NULL,
+  dry           INT UNSIGNED NOT NULL,
+  at            BIGINT       NOT NULL,
+  pending_since BIGINT       NULL,
+  version       INT UNSIGNED NOT NULL,
+  PRIMARY KEY (campaign_id, batch_no),
+  KEY pending (pending_since)
+) ENGINE=InnoDB DEFAULT CHARACTER SET ascii COLLATE ascii_bin;
+
+-- ids are the coupons, 8 bytes each, big-endian. batch_no is '' for generation.
+CREATE TABLE IF NOT EXISTS chunk_# (
+  campaign_id BIGINT      NOT NULL,
+  batch_no    VARCHAR(64) NOT NULL,
+  chunk       INT         NOT NULL,
+  ids         BLOB        NOT NULL,
+  PRIMARY KEY (campaign_id, batch_no, chunk)
+) ENGINE=InnoDB DEFAULT CHARACTER SET ascii COLLATE ascii_bin;
+
+CREATE TABLE IF NOT EXISTS order_batch_# (
+  order_no    VARCHAR(64) NOT NULL,
+  campaign_id BIGINT      NOT NULL,
+  batch_no    VARCHAR(64) NOT NULL,
+  PRIMARY KEY (order_no, campaign_id, batch_no)
+) ENGINE=InnoDB DEFAULT CHARACTER SET ascii COLLATE ascii_bin;
+
+-- What is to be published. ids become visible out of order: never read by "id
+-- greater than the last".
+CREATE TABLE IF NOT EXISTS outbox_# (
+  id        BIGINT       NOT NULL AUTO_INCREMENT PRIMARY KEY,
+  coupon_id BIGINT       NOT NULL,
+  version   INT UNSIGNED NOT NULL,
+  payload   MEDIUMBLOB   NOT NULL
+) ENGINE=InnoDB;

@@ -1,0 +1,92 @@
+package couponsql
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/tallystick/tallystick/coupon"
+	"github.com/tallystick/tallystick/shard"
+)
+
+const (
+	selectMapVersion = "SELECT COALESCE(MAX(version), 0) FROM shard_map"
+	selectMap        = `SELECT version, shard, database_name, epoch FROM shard_map
+		WHERE version = (SELECT MAX(version) FROM shard_map)`
+	insertPlace = "INSERT INTO shard_map (version, shard, database_name, epoch) VALUES (?, ?, ?, ?)"
+)
+
+// Map returns the newest shard map, or [coupon.ErrNoRow].
+func (c *Control) Map(ctx context.Context) (m shard.Map, err error) {
+	err = c.read(ctx, func(s session) (err error) {
+		m, err = s.shardMap()
+		return err
+	})
+	if err != nil {
+		return m, fmt.Errorf("read the shard map: %w", err)
+	}
+	return m, m.Validate()
+}
+
+func (s session) shardMap() (m shard.Map, err error) {
+	places, err := listOf(s, func(row scanner) (at placed, err error) {
+		err = row.Scan(&m.Version, &at.shard, &at.Database, &at.Epoch)
+		return at, err
+	}, selectMap)
+	for _, p := range places {
+		m.Shards[p.shard%shard.Count] = p.Place
+	}
+	if err == nil && len(places) == 0 {
+		err = coupon.ErrNoRow
+	}
+	return m, err
+}
+
+type placed struct {
+	shard shard.Shard
+	shard.Place
+}
+
+// SaveMap adds a map if the newest one has the version before, and reports
+// whether. Older ones stay: they say where everything was.
+func (c *Control) SaveMap(ctx context.Context, m shard.Map) (saved bool, err error) {
+	if err := m.Validate(); err != nil {
+		return false, err
+	}
+	err = c.write(ctx, func(s session) error {
+		var newest uint64
+		if err := s.row(selectMapVersion).Scan(&newest); err != nil {
+			return err
+		}
+		if saved = newest == m.Version-1; !saved {
+			return nil
+		}
+		for at, p := range m.Shards {
+			if _, err := s.exec(insertPlace, m.Version, at, p.Database, p.Epoch); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if errors.Is(err, shard.ErrDuplicate) { // another process was faster
+		return false, nil
+	}
+	return saved && err == nil, err
+}
+
+// firstMap returns the newest map, which it makes if there is none: the shards
+// in equal runs over the databases.
+func (c *Control) firstMap(ctx context.Context, databases []string) (shard.Map, error) {
+	m, err := c.Map(ctx)
+	if !errors.Is(err, coupon.ErrNoRow) {
+		return m, err
+	}
+	first, err := shard.Spread(databases...)
+	if err != nil {
+		return m, err
+	}
+	if saved, err := c.SaveMap(ctx, first); err != nil || saved {
+		return first, err
+	}
+	return c.Map(ctx) // another process was faster
+}
