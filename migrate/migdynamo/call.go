@@ -82,7 +82,7 @@ func attempt[In, Out any](ctx context.Context, c *call, op operation[In, Out], i
 	if err := over(ctx); err != nil {
 		return nil, err
 	}
-	limited, cancel := context.WithTimeout(ctx, c.sink.timeout)
+	limited, cancel := context.WithTimeout(callersOwn(ctx), c.sink.timeout)
 	defer cancel()
 	out, err := op(c.sink.client, limited, in)
 	if err == nil {
