@@ -1,6 +1,8 @@
 package migbolt
 
 import (
+	"errors"
+
 	bolt "go.etcd.io/bbolt"
 
 	"github.com/tallystick/tallystick/migrate"
@@ -33,6 +35,10 @@ func (s *State) Replace(contents map[string]string) error {
 				err = b.Put([]byte(k), []byte(v))
 			}
 		}
-		return err
+		if err != nil {
+			return err
+		}
+		c, err := recount(b)
+		return errors.Join(err, tx.Bucket(metaBucket).Put(keyCensus, []byte(c.String())))
 	})
 }

@@ -172,24 +172,6 @@ func TestFileInUseIsRefusedInOneLine(t *testing.T) {
 	}
 }
 
-func TestOtherFilesAreRefusedAndLeftAlone(t *testing.T) {
-	path := file(t)
-	text := []byte(strings.Repeat("a document\n", 5000))
-	if err := os.WriteFile(path, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if s, err := migbolt.Open(path, migtest.StateAxis); err == nil {
-		s.Close()
-		t.Fatal("it was opened")
-	}
-	if now, err := os.ReadFile(path); err != nil || string(now) != string(text) {
-		t.Fatalf("the file was changed: %v", err)
-	}
-	if _, err := migbolt.Open(filepath.Join(path, "in", "no", "folder"), migtest.StateAxis); err == nil {
-		t.Fatal("it was opened")
-	}
-}
-
 func BenchmarkSave(b *testing.B) {
 	s := open(b, file(b))
 	err := errors.Join(s.Open(b.Context(), record), s.Move(b.Context(), 0, migrate.NotStarted, migrate.ToStart),

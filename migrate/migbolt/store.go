@@ -9,6 +9,7 @@ import (
 
 	bolt "go.etcd.io/bbolt"
 
+	"github.com/tallystick/tallystick/internal/boltfile"
 	"github.com/tallystick/tallystick/migrate/internal/board"
 )
 
@@ -79,7 +80,7 @@ func (s *store) commit(updates []*update) {
 	}
 	err := s.failed()
 	if err == nil {
-		err = s.db.Update(func(tx *bolt.Tx) error { return applyAll(tx, updates) })
+		err = boltfile.Guarded(func() error { return s.db.Update(func(tx *bolt.Tx) error { return applyAll(tx, updates) }) })
 	}
 	if err != nil && err != errRefused {
 		err = s.fail(fmt.Errorf("a write to %s failed, so nobody knows what the disk holds: %w", s.path, err))
@@ -95,9 +96,14 @@ func (s *store) commit(updates []*update) {
 // applyAll does updates in order, each of which sees those before it. One that
 // is refused has written nothing.
 func applyAll(tx *bolt.Tx, updates []*update) error {
+	meta := tx.Bucket(metaBucket)
+	c, err := parseCensus(meta.Get(keyCensus))
+	if err != nil {
+		return err
+	}
 	wrote := false
 	for _, u := range updates {
-		t := &transaction{bucket: tx.Bucket(bucket)}
+		t := &transaction{bucket: tx.Bucket(bucket), census: &c}
 		u.err = u.apply(t)
 		if t.err != nil || u.err != nil && t.wrote {
 			return errors.Join(t.err, u.err)
@@ -107,7 +113,7 @@ func applyAll(tx *bolt.Tx, updates []*update) error {
 	if !wrote {
 		return errRefused
 	}
-	return nil
+	return meta.Put(keyCensus, []byte(c.String()))
 }
 
 func (s *store) failed() error {
@@ -131,7 +137,9 @@ func (s *store) View(ctx context.Context, f func(board.Tx) error) error {
 	if err := errors.Join(ctx.Err(), s.failed()); err != nil {
 		return err
 	}
-	return s.db.View(func(tx *bolt.Tx) error { return f(&transaction{bucket: tx.Bucket(bucket)}) })
+	return boltfile.Guarded(func() error {
+		return s.db.View(func(tx *bolt.Tx) error { return f(&transaction{bucket: tx.Bucket(bucket)}) })
+	})
 }
 
 // Close implements [board.Store]. It waits for the commit under way.
@@ -146,6 +154,7 @@ func (s *store) Close() error {
 // A transaction is a [board.Tx] in a bucket.
 type transaction struct {
 	bucket *bolt.Bucket
+	census *census // is kept up to date
 	wrote  bool
 	err    error // the first
 }
@@ -153,10 +162,19 @@ type transaction struct {
 func (t *transaction) Get(key string) []byte { return t.bucket.Get([]byte(key)) }
 
 func (t *transaction) Put(key string, value []byte) {
+	t.replace([]byte(key), value)
 	t.note(t.bucket.Put([]byte(key), value))
 }
 
-func (t *transaction) Delete(key string) { t.note(t.bucket.Delete([]byte(key))) }
+func (t *transaction) Delete(key string) {
+	t.replace([]byte(key), nil)
+	t.note(t.bucket.Delete([]byte(key)))
+}
+
+// replace notes in the census that a key gets a value, or with nil none.
+func (t *transaction) replace(key, value []byte) {
+	*t.census = t.census.without(key, t.bucket.Get(key)).with(key, value)
+}
 
 func (t *transaction) note(err error) {
 	t.wrote = true
