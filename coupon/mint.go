@@ -85,35 +85,3 @@ func makeID(ms int64, worker uint8, sequence uint16, b shard.Bucket) ID {
 	id = id<<sequenceBits | int64(sequence)
 	return ID(id<<bucketBits | int64(b))
 }
-
-// Mint returns a new id of a bucket. While there is none to be had it refuses
-// with [ErrNoIDs], at once.
-func (m *Minter) Mint(b shard.Bucket) (ID, error) {
-	now := m.clock().UnixMilli()
-	if m.afterClock != nil {
-		m.afterClock()
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.current != nil {
-		if id, ok := m.current.mint(b, now); ok {
-			return id, nil
-		}
-	}
-	return 0, m.refuse()
-}
-
-// refuse returns why there is no id and has the lease looked after. Requires m.mu.
-func (m *Minter) refuse() error {
-	select {
-	case m.nudge <- struct{}{}:
-	default: // it was asked for already
-	}
-	switch {
-	case m.obstacle != "":
-		return ErrNoIDs.With("no id can be made now: %s", m.obstacle)
-	case m.current == nil:
-		return ErrNoIDs.With("no id can be made: the process is ending")
-	}
-	return ErrNoIDs.With("no id can be made before the lease of worker number %d is renewed, which is under way", m.current.worker)
-}

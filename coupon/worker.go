@@ -2,12 +2,9 @@ package coupon
 
 import (
 	"context"
-	cryptorand "crypto/rand"
+	"crypto/rand"
 	"errors"
 	"fmt"
-	"log/slog"
-	"math/rand/v2"
-	"sync"
 	"time"
 )
 
@@ -43,120 +40,6 @@ type Workers interface {
 	// field, and reports whether it did. If old has no high-water, the row is
 	// added if there is none. After an error it may have happened or may yet.
 	SwapWorker(ctx context.Context, old, next Worker) (bool, error)
-}
-
-// MinterOptions configures [OpenMinter].
-type MinterOptions struct {
-	Logger *slog.Logger // leases taken and lost; nil: silent
-}
-
-// A Minter makes ids, with a worker number that it leases and renews in the
-// background. It is safe for concurrent use. Its ids rise in time but for those
-// of one bucket at more than 16 a ms, which run ahead of the clock, by a minute at
-// most.
-//
-// While the control database is away ids are made for up to a minute more. Then,
-// and if all numbers are leased, [Minter.Mint] refuses with [ErrNoIDs] until that
-// has changed. A number whose process was killed is free after a minute.
-type Minter struct {
-	workers Workers
-	log     *slog.Logger
-	times   leaseTimes
-
-	clock      func() time.Time // time.Now but in tests
-	afterClock func()           // for tests; may be nil
-	intN       func(int) int    // chooses among numbers that are free
-
-	mu       sync.Mutex
-	current  *generator // nil: none yet, or closed
-	obstacle string     // why the last look at the lease failed; "": it did not
-
-	lease *Worker // the row as it was last known; nil: there is no lease. Of the keeper alone
-	nudge chan struct{}
-	stop  context.CancelFunc
-	done  chan struct{}
-}
-
-// leaseTimes are the times of the lease, which tests shorten.
-type leaseTimes struct{ ahead, renew, retry, timeout time.Duration }
-
-// OpenMinter leases a worker number and returns once it has one or the first attempt
-// has failed, which is then repeated in the background. ctx ends that attempt;
-// [Minter.Close] ends the rest.
-func OpenMinter(ctx context.Context, workers Workers, opts MinterOptions) *Minter {
-	m := newMinter(workers, opts)
-	m.open(ctx)
-	return m
-}
-
-func newMinter(workers Workers, opts MinterOptions) *Minter {
-	if opts.Logger == nil {
-		opts.Logger = slog.New(slog.DiscardHandler)
-	}
-	return &Minter{
-		workers: workers, log: opts.Logger, clock: time.Now, intN: rand.IntN,
-		times: leaseTimes{leaseAhead, leaseRenew, leaseRetry, leaseTimeout},
-		nudge: make(chan struct{}, 1), done: make(chan struct{}),
-	}
-}
-
-func (m *Minter) open(ctx context.Context) {
-	wait := m.tend(ctx)
-	life, stop := context.WithCancel(context.WithoutCancel(ctx))
-	m.stop = stop
-	go m.keep(life, wait)
-}
-
-// keep looks after the lease until ctx ends.
-func (m *Minter) keep(ctx context.Context, wait time.Duration) {
-	defer close(m.done)
-	for {
-		select { // a nudge does not come sooner than this
-		case <-ctx.Done():
-			return
-		case <-time.After(m.times.retry):
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-m.nudge:
-		case <-time.After(wait - m.times.retry):
-		}
-		wait = m.tend(ctx)
-	}
-}
-
-// Close ends making ids and gives the number back, so that another process may
-// have it at once. If that fails or ctx ends, the number is free after a minute.
-func (m *Minter) Close(ctx context.Context) error {
-	m.stop()
-	<-m.done
-	m.mu.Lock()
-	ended := m.current
-	m.current, m.obstacle = nil, ""
-	m.mu.Unlock()
-	if ended == nil || m.lease == nil {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, m.times.timeout)
-	defer cancel()
-	if err := m.giveBack(ctx, ended.used); err != nil {
-		return fmt.Errorf("coupon: give worker number %d back: %w", ended.worker, err)
-	}
-	return nil
-}
-
-// giveBack lowers the high-water to the last ms used.
-func (m *Minter) giveBack(ctx context.Context, used int64) error {
-	rows, _, err := m.workers.Workers(ctx)
-	if err != nil {
-		return err
-	}
-	row := rowOf(rows, m.lease.Number)
-	if row.Token != m.lease.Token {
-		return nil // another's by now
-	}
-	return m.swap(ctx, row, Worker{Number: row.Number, HighWater: used})
 }
 
 // tend does what the lease needs now and returns how long it needs nothing.
@@ -243,7 +126,7 @@ func (m *Minter) take(ctx context.Context, rows []Worker, now clocks) error {
 	if err != nil {
 		return err
 	}
-	next := Worker{Number: old.Number, Token: cryptorand.Text(), HighWater: now.highWater(m.times.ahead)}
+	next := Worker{Number: old.Number, Token: rand.Text(), HighWater: now.highWater(m.times.ahead)}
 	if err := m.swap(ctx, old, next); err != nil {
 		return err
 	}
@@ -267,50 +150,15 @@ func (m *Minter) swap(ctx context.Context, old, next Worker) error {
 	return nil
 }
 
-// clocks are the times, in ms since 1970, that this machine and the database
-// show at the same moment.
-type clocks struct{ own, db int64 }
-
-// passed reports whether both are beyond a high-water.
-func (c clocks) passed(highWater int64) bool { return min(c.own, c.db) > highWater }
-
-// highWater returns the high-water to write. It lies ahead by both clocks: a
-// process whose own is behind would else lose its number at once.
-func (c clocks) highWater(ahead time.Duration) int64 {
-	return max(c.own, c.db) + ahead.Milliseconds()
-}
-
-// pickWorker returns the row of a number that nobody can be making ids with, at
-// random, so that processes that start together seldom choose the same.
-func pickWorker(rows []Worker, now clocks, intN func(int) int) (Worker, error) {
-	all := make([]Worker, WorkerNumbers)
-	for i := range all {
-		all[i].Number = uint8(i)
+// giveBack lowers the high-water to the last ms used.
+func (m *Minter) giveBack(ctx context.Context, used int64) error {
+	rows, _, err := m.workers.Workers(ctx)
+	if err != nil {
+		return err
 	}
-	for _, row := range rows {
-		all[row.Number] = row
+	row := rowOf(rows, m.lease.Number)
+	if row.Token != m.lease.Token {
+		return nil // another's by now
 	}
-	free, first := all[:0], int64(0)
-	for _, row := range all {
-		if now.passed(row.HighWater) {
-			free = append(free, row)
-		} else if first == 0 || row.HighWater < first {
-			first = row.HighWater
-		}
-	}
-	if len(free) == 0 {
-		return Worker{}, obstacleError(fmt.Sprintf("all %d worker numbers are leased; the first may be free in %v",
-			WorkerNumbers, time.Duration(first-min(now.own, now.db)+1)*time.Millisecond))
-	}
-	return free[intN(len(free))], nil
-}
-
-// rowOf returns the row of a number; its own if there is none.
-func rowOf(rows []Worker, number uint8) Worker {
-	for _, row := range rows {
-		if row.Number == number {
-			return row
-		}
-	}
-	return Worker{Number: number}
+	return m.swap(ctx, row, Worker{Number: row.Number, HighWater: used})
 }

@@ -268,6 +268,20 @@ func TestClockStepsOfAnHour(t *testing.T) {
 	}
 }
 
+func TestOneWrongReadingOfTheClockDoesNoHarm(t *testing.T) {
+	in2026(t, func(t *testing.T) {
+		off := 0
+		m := openMinter(t, new(coupontest.Workers), coupon.MinterSetup{Clock: func() time.Time { return time.Now().AddDate(off, 0, 0) }})
+		first := mint(t, m, 1)
+		off = 1
+		refused(t, m)
+		off = 0
+		if got := mint(t, m, 1); got.Ms != first.Ms {
+			t.Errorf("got %+v after %+v", got, first)
+		}
+	})
+}
+
 // TestProcessWhoseClockIsBehindKeepsItsNumber, as its high-water is ahead by the
 // database's clock too.
 func TestProcessWhoseClockIsBehindKeepsItsNumber(t *testing.T) {
