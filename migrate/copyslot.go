@@ -93,22 +93,43 @@ func (m *Migration) writePage(h *hold, c Claim, w Writer, p Progress, rows []Row
 	return p, nil
 }
 
-// deliver writes a batch until each row has its final outcome.
-func (m *Migration) deliver(ctx context.Context, w Writer, b *batch) error {
-	for attempt := 0; len(b.left) > 0; attempt++ {
-		if attempt > len(m.plan.Retry.Delays) {
-			return fmt.Errorf("write a page: %d rows are not acknowledged: %w", len(b.left), ErrTransient)
+// deliver writes a batch until each row has its final outcome. It gives up when
+// nothing was acknowledged as often in a row as the plan has delays, and once
+// more.
+func (m *Migration) deliver(h *hold, w Writer, b *batch) error {
+	for failures := 0; len(b.left) > 0; {
+		left := len(b.left)
+		err := m.sendPart(h, w, b)
+		switch {
+		case err != nil && !errors.Is(err, ErrTransient):
+			return fmt.Errorf("write a page: %w", err)
+		case len(b.left) < left:
+			h.advanced()
+			failures = 0
+		case failures == len(m.plan.Retry.Delays):
+			return fmt.Errorf("write a page: %d rows are not acknowledged: %w", left, ErrTransient)
+		default:
+			failures++
 		}
-		if attempt > 0 {
-			if err := sleep(ctx, time.Duration(m.plan.Retry.Delays[attempt-1])); err != nil {
+		if err != nil && failures > 0 {
+			if err := sleep(h, time.Duration(m.plan.Retry.Delays[failures-1])); err != nil {
 				return err
 			}
 		}
-		if err := b.send(ctx, w); err != nil && !errors.Is(err, ErrTransient) {
-			return fmt.Errorf("write a page: %w", err)
-		}
 	}
-	return m.settleDifferences(ctx, w, b)
+	return m.settleDifferences(h, w, b)
+}
+
+// sendPart writes as much of a batch as there is time for before h counts as
+// stalled. Where the sink is slow, that is not all of it.
+func (m *Migration) sendPart(h *hold, w Writer, b *batch) error {
+	ctx, cancel := h.part(time.Duration(m.plan.State.StallTimeout) / 2)
+	defer cancel()
+	err := b.send(ctx, w)
+	if err != nil && ctx.Err() != nil && h.Err() == nil {
+		err = ErrTransient
+	}
+	return err
 }
 
 // A batch is a page on its way into the sink.
@@ -188,13 +209,14 @@ func (b *batch) count(r Row, res Result) {
 // settleDifferences deals with rows of which the sink has the same version
 // with other content: each is read again under a lock, so that no update is
 // under way, and written on condition of that version.
-func (m *Migration) settleDifferences(ctx context.Context, w Writer, b *batch) error {
+func (m *Migration) settleDifferences(h *hold, w Writer, b *batch) error {
 	for _, r := range b.differs {
-		res, err := m.overwriteSame(ctx, w, r.Key)
+		res, err := m.overwriteSame(h, w, r.Key)
 		if err != nil {
 			return fmt.Errorf("settle row %s: %w", r.Key, err)
 		}
 		b.count(r, res)
+		h.advanced()
 	}
 	b.differs = nil
 	return nil

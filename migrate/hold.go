@@ -1,9 +1,11 @@
 package migrate
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
+	"math"
 	"sync/atomic"
 	"time"
 )
@@ -42,6 +44,31 @@ func (h *hold) Err() error {
 		return context.DeadlineExceeded
 	}
 	return nil
+}
+
+// unheld returns the hold of work that needs no lease.
+func unheld(ctx context.Context) *hold {
+	h := &hold{Context: ctx, base: time.Now()}
+	h.deadline.Store(math.MaxInt64)
+	return h
+}
+
+// A part of a hold ends earlier than all of it, unless that ends before.
+type part struct {
+	context.Context
+	whole *hold
+}
+
+// Err returns why work has to end.
+func (p part) Err() error { return cmp.Or(p.whole.Err(), p.Context.Err()) }
+
+// part returns the next d of h; without a d, all of it.
+func (h *hold) part(d time.Duration) (context.Context, context.CancelFunc) {
+	if d == 0 {
+		return h, func() {}
+	}
+	ctx, cancel := context.WithTimeout(h, d)
+	return part{ctx, h}, cancel
 }
 
 // prolong sets the deadline for a request that succeeded and was sent at sent.

@@ -35,7 +35,7 @@ func (m *Migration) Try(ctx context.Context, only *Slot, maxRows int64) (Counts,
 		}
 		if len(page.Rows) > 0 {
 			b := m.newBatch(page.Rows)
-			if err := m.deliver(ctx, w, b); err != nil {
+			if err := m.deliver(unheld(ctx), w, b); err != nil {
 				return total, refused, err
 			}
 			total, refused = total.Plus(b.counts), append(refused, b.refused...)
