@@ -7,8 +7,13 @@ import (
 	"time"
 )
 
-// idleWait is about how long a worker waits before it looks for a slot again.
-const idleWait = 500 * time.Millisecond
+// About how long a worker waits before it looks for a slot again: a little at
+// first, because the owner of a slot gives part of it away at its next save,
+// then twice as long each time up to the most.
+const (
+	idleWait     = 20 * time.Millisecond
+	idleWaitMost = 500 * time.Millisecond
+)
 
 // A walk is a pass over some of the slots.
 type walk struct {
@@ -30,16 +35,17 @@ func (m *Migration) nextSlot(ctx context.Context, k walk) (Claim, error) {
 	case <-ctx.Done():
 		return Claim{}, context.Cause(ctx)
 	}
-	for {
+	for idle := idleWait; ; {
 		c, err := m.claim(ctx, k)
 		switch {
 		case errors.Is(err, ErrNoSlot):
-			if err := m.state.Want(ctx, 4*idleWait); err != nil {
+			if err := m.state.Want(ctx, 4*idleWaitMost); err != nil {
 				return Claim{}, err
 			}
-			if err := sleep(ctx, idleWait/2+rand.N(idleWait)); err != nil {
+			if err := sleep(ctx, idle/2+rand.N(idle)); err != nil {
 				return Claim{}, err
 			}
+			idle = min(2*idle, idleWaitMost)
 			continue
 		case err != nil:
 			return Claim{}, err
