@@ -1,11 +1,12 @@
 package migdynamo
 
 import (
-	"maps"
 	"slices"
 	"strconv"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/tallystick/tallystick/migrate"
 )
 
 // Canonical returns the content of an item as bytes: the same for items that
@@ -26,16 +27,42 @@ import (
 //	S2: N2: B2:  set, and as many values, sorted
 //
 // [AttrVersion] and [AttrDeleted] are left out: they are no content.
-func Canonical(item map[string]types.AttributeValue) []byte {
-	var b []byte
-	for _, name := range slices.Sorted(maps.Keys(item)) {
+func Canonical(item map[string]types.AttributeValue) []byte { return appendCanonical(nil, item) }
+
+// digestOf returns the digest of an item's canonical form, whose memory it uses
+// again and again: at full speed it would be half of all that is allocated.
+func (s *Sink) digestOf(i item) migrate.Digest {
+	b, _ := s.scratch.Get().(*[]byte)
+	if b == nil {
+		b = new([]byte)
+	}
+	defer s.scratch.Put(b)
+	*b = appendCanonical((*b)[:0], i)
+	return migrate.DigestOf(*b)
+}
+
+func appendCanonical(b []byte, i item) []byte {
+	var room [usualNames]string
+	for _, name := range sortedNames(i, room[:0]) {
 		if name == AttrVersion || name == AttrDeleted {
 			continue
 		}
 		b = appendText(b, name)
-		b = appendValue(b, item[name])
+		b = appendValue(b, i[name])
 	}
 	return b
+}
+
+// usualNames is how many names are sorted without allocating memory.
+const usualNames = 16
+
+// sortedNames appends the names of i to room.
+func sortedNames(i item, room []string) []string {
+	for name := range i {
+		room = append(room, name)
+	}
+	slices.Sort(room)
+	return room
 }
 
 func appendValue(b []byte, v types.AttributeValue) []byte {
@@ -48,7 +75,7 @@ func appendValue(b []byte, v types.AttributeValue) []byte {
 		}
 		return append(b, 'f')
 	case *types.AttributeValueMemberN:
-		return appendText(append(b, 'n'), normalNumber(v.Value))
+		return appendNumber(append(b, 'n'), v.Value)
 	case *types.AttributeValueMemberS:
 		return appendText(append(b, 's'), v.Value)
 	case *types.AttributeValueMemberB:
@@ -60,13 +87,18 @@ func appendValue(b []byte, v types.AttributeValue) []byte {
 		}
 		return b
 	case *types.AttributeValueMemberM:
-		b = appendCount(b, 'm', len(v.Value))
-		for _, name := range slices.Sorted(maps.Keys(v.Value)) {
-			b = appendValue(appendText(b, name), v.Value[name])
-		}
-		return b
+		return appendMap(b, v.Value)
 	}
 	return appendSet(b, v)
+}
+
+func appendMap(b []byte, m item) []byte {
+	b = appendCount(b, 'm', len(m))
+	var room [usualNames]string
+	for _, name := range sortedNames(m, room[:0]) {
+		b = appendValue(appendText(b, name), m[name])
+	}
+	return b
 }
 
 // appendSet appends a set, which only others write.
@@ -103,6 +135,16 @@ func normalNumber(s string) string {
 		return s
 	}
 	return string(d.append(nil))
+}
+
+// appendNumber appends the text that normalNumber returns.
+func appendNumber(b []byte, s string) []byte {
+	d, err := parseDecimal(s)
+	if err != nil {
+		return appendText(b, s)
+	}
+	var room [64]byte
+	return appendText(b, d.append(room[:0]))
 }
 
 func appendText[T string | []byte](b []byte, s T) []byte {

@@ -43,7 +43,7 @@ func (s *Sink) encode(r migrate.Row) (entry, error) {
 	if err != nil {
 		return entry{}, err
 	}
-	if k, ok := s.sourceKey(i); !ok || !k.Equal(r.Key) {
+	if !s.tells(i, r.Key) {
 		i[AttrKey] = &types.AttributeValueMemberS{Value: r.Key.String()}
 	}
 	if s.mode == migrate.Guarded {
@@ -54,9 +54,7 @@ func (s *Sink) encode(r migrate.Row) (entry, error) {
 }
 
 func encodeField(i item, f migrate.Field) error {
-	switch _, twice := i[f.Name]; {
-	case twice:
-		return fmt.Errorf("two columns are stored as attribute %q", f.Name)
+	switch {
 	case reserved(f.Name):
 		return fmt.Errorf("attribute %q is reserved", f.Name)
 	case f.Name == "" || !utf8.ValidString(f.Name):
@@ -66,7 +64,10 @@ func encodeField(i item, f migrate.Field) error {
 	if err != nil {
 		return at(f.Name, err)
 	}
-	i[f.Name] = v
+	before := len(i)
+	if i[f.Name] = v; len(i) == before {
+		return fmt.Errorf("two columns are stored as attribute %q", f.Name)
+	}
 	return nil
 }
 

@@ -23,7 +23,8 @@ type keyAttr struct {
 // [migrate.Key.String] writes them. It fails if DynamoDB would not take the
 // key.
 func (s schema) ref(i item) (string, error) {
-	k := make(migrate.Key, len(s.attrs))
+	var room [2]string // as many as a table's key has at the most
+	k := migrate.Key(room[:len(s.attrs)])
 	for n, a := range s.attrs {
 		text, err := a.text(i[a.name])
 		if err != nil {
@@ -161,12 +162,27 @@ func (s *Sink) sourceKey(i item) (migrate.Key, bool) {
 	return k, true
 }
 
+// tells reports whether attributes of an item are the key k of its row: what
+// sourceKey returns of an item without AttrKey.
+func (s *Sink) tells(i item, k migrate.Key) bool {
+	if len(k) != len(s.keyColumns) {
+		return false
+	}
+	for n, attr := range s.keyColumns {
+		text, kind := scalar(i[attr])
+		if kind != types.ScalarAttributeTypeS && kind != types.ScalarAttributeTypeN || text != k[n] {
+			return false
+		}
+	}
+	return true
+}
+
 // stored returns what an item is to the engine.
 func (s *Sink) stored(i item) migrate.Stored {
 	ref, _ := s.schema.ref(i) // it has a key: the table wants one
 	key, _ := s.sourceKey(i)
 	version, _ := versionOf(i)
-	return migrate.Stored{Found: true, Tombstone: isTombstone(i), Version: version, Key: key, Digest: migrate.DigestOf(Canonical(i)), Ref: ref}
+	return migrate.Stored{Found: true, Tombstone: isTombstone(i), Version: version, Key: key, Digest: s.digestOf(i), Ref: ref}
 }
 
 func isTombstone(i item) bool {

@@ -24,6 +24,9 @@ type decimal struct {
 
 // parseDecimal reads a number as PostgreSQL and JSON print it.
 func parseDecimal(s string) (decimal, error) {
+	if allDigits(s) { // most are
+		return newDecimal(false, s, 0), nil
+	}
 	mantissa, exponent := s, 0
 	if i := strings.IndexAny(s, "eE"); i >= 0 {
 		var err error

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/url"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -47,6 +48,7 @@ type Sink struct {
 	timeout    time.Duration
 	inFlight   int
 	segments   int
+	scratch    sync.Pool // of *[]byte
 }
 
 // Open returns the sink of a plan. A [*migrate.PlanError] says that the table

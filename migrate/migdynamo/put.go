@@ -75,7 +75,7 @@ func (s *Sink) lost(ctx context.Context, e entry, f *failure, maybe bool) (resul
 func (s *Sink) judge(e entry, old item) (result migrate.Result, again bool) {
 	now := s.stored(old)
 	version, versioned := versionOf(old)
-	same := now.Digest == migrate.DigestOf(Canonical(e.item))
+	same := now.Digest == s.digestOf(e.item)
 	switch guarded := s.mode == migrate.Guarded; {
 	case now.Key != nil && !now.Key.Equal(e.key) && !now.Tombstone:
 		return refused(duplicate(e.ref, now.Key)), false

@@ -22,7 +22,8 @@ func (s *Sink) Expect(r migrate.Row) (migrate.Stored, error) {
 	if err != nil {
 		return migrate.Stored{}, err
 	}
-	return s.stored(e.item), nil
+	version, _ := versionOf(e.item)
+	return migrate.Stored{Found: true, Version: version, Key: r.Key, Digest: s.digestOf(e.item), Ref: e.ref}, nil
 }
 
 // Read implements [migrate.Sink]. Rows that DynamoDB cannot hold are not
