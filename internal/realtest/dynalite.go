@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 )
@@ -27,14 +28,21 @@ type DynaliteServer struct {
 // they are gone after Stop or Kill.
 func Dynalite(t testing.TB) *DynaliteServer {
 	t.Helper()
-	return dynalite(t, false)
+	return dynalite(t, dynaliteOptions{})
 }
 
 // DurableDynalite starts a server of the test's own that keeps its tables in a
 // file: what it answered is still there after Stop, Kill and Start.
 func DurableDynalite(t testing.TB) *DynaliteServer {
 	t.Helper()
-	return dynalite(t, true)
+	return dynalite(t, dynaliteOptions{durable: true})
+}
+
+// LargeDynalite is DurableDynalite with room for millions of items: each takes
+// about 3 KB of the server's memory even so, and Node's own bound is 2 to 4 GB.
+func LargeDynalite(t testing.TB) *DynaliteServer {
+	t.Helper()
+	return dynalite(t, dynaliteOptions{durable: true, heapMB: 12288})
 }
 
 // DynaliteURL returns the URL of a server that all tests of the process share.
@@ -51,11 +59,16 @@ func DynaliteURL(t testing.TB) string {
 // TableName returns a name that no other table has.
 func TableName() string { return "t-" + rand.Text() }
 
-var sharedDynalite = sync.OnceValues(func() (*DynaliteServer, error) { return startDynalite(false) })
+var sharedDynalite = sync.OnceValues(func() (*DynaliteServer, error) { return startDynalite(dynaliteOptions{}) })
 
-func dynalite(t testing.TB, durable bool) *DynaliteServer {
+type dynaliteOptions struct {
+	durable bool // tables in a file
+	heapMB  int  // that Node may use; 0: as much as it finds right
+}
+
+func dynalite(t testing.TB, o dynaliteOptions) *DynaliteServer {
 	t.Helper()
-	s, err := startDynalite(durable)
+	s, err := startDynalite(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,17 +76,20 @@ func dynalite(t testing.TB, durable bool) *DynaliteServer {
 	return s
 }
 
-func startDynalite(durable bool) (*DynaliteServer, error) {
+func startDynalite(o dynaliteOptions) (*DynaliteServer, error) {
 	c, err := dynaliteCommand()
 	if err != nil {
 		return nil, err
+	}
+	if o.heapMB > 0 {
+		c.Args = slices.Insert(c.Args, 0, fmt.Sprintf("--max-old-space-size=%d", o.heapMB))
 	}
 	s := &DynaliteServer{}
 	s.Process, err = onFreePort(func(port int) (*Process, error) {
 		s.URL = "http://" + loopback(port)
 		c := c
 		c.Args = append(c.Args, fmt.Sprint(port))
-		if durable {
+		if o.durable {
 			c.Args = append(c.Args, "tables") // in the folder of the process
 		}
 		p, err := newProcess(c)
