@@ -15,7 +15,8 @@
 // one statement. Sessions are read-only, in UTC, end a statement after a
 // minute, and refuse to read through row-level security, which would hide rows.
 // They need a connection to the server itself or a pooler that gives a session
-// of its own: startup parameters are set.
+// of its own: startup parameters are set, and [Open] refuses a connection on
+// which they are not in force.
 //
 // Read are the columns that the plan lists, those of the source's key, of the
 // version and those named like the sink's key; all where the plan lists none.

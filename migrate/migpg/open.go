@@ -2,6 +2,8 @@ package migpg
 
 import (
 	"context"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -88,6 +90,34 @@ func look(ctx context.Context, pool *pgxpool.Pool, plan migrate.Plan) (*schema, 
 	return load(ctx, pool, plan)
 }
 
+// compared are the settings that are read back as they were written; of time-outs
+// the server chooses the unit.
+var compared = slices.Sorted(func(yield func(string) bool) {
+	for name := range session {
+		if !strings.HasSuffix(name, "_timeout") && !yield(name) {
+			return
+		}
+	}
+})
+
+// keptSettings refuses a connection whose settings are not in force: a pooler
+// that ignores them answers all the same, with pages that are sorted, times of
+// another zone, and rows left out.
+func keptSettings(ctx context.Context, conn *pgx.Conn) error {
+	values := make([]string, len(compared))
+	for i, name := range compared {
+		values[i] = session[name]
+	}
+	var lost []string
+	err := conn.QueryRow(ctx, `select coalesce(array_agg(s.name || ' is ' || current_setting(s.name) order by s.name), '{}')
+		from unnest($1::text[], $2::text[]) s(name, value) where current_setting(s.name) <> s.value`, pgx.QueryExecModeExec, compared, values).Scan(&lost)
+	if err != nil || len(lost) == 0 {
+		return err
+	}
+	return migrate.Finding{Severity: migrate.Refusal, Field: "source.dsn", Message: "the settings of a session are not kept: " + strings.Join(lost[:min(len(lost), 3)], ", "),
+		Remedy: "connect to the server itself, or by a pooler that gives a session of its own and passes startup parameters on"}
+}
+
 // Close ends the connections, when those in use are given back.
 func (s *Source) Close() error {
 	s.pool.Close()
@@ -109,6 +139,7 @@ func configure(plan migrate.Plan) (*pgxpool.Config, error) {
 	if config.ConnConfig.ConnectTimeout == 0 || config.ConnConfig.ConnectTimeout > time.Minute {
 		config.ConnConfig.ConnectTimeout = 10 * time.Second
 	}
+	config.AfterConnect = keptSettings
 	config.MaxConns = max(config.MaxConns, int32(plan.Workers)+2)
 	return config, nil
 }
