@@ -47,4 +47,4 @@ faults: setup ## run faults, load profiles and oracles at full size
 	TALLYSTICK_FULL=1 go test -count=1 -run 'Fault|AheadOfNeed|Postgres' -timeout 60m $(TESTFLAGS) ./...
 
 bench: setup ## measure at full size and write bench/RESULTS.md
-	TALLYSTICK_FULL=1 go test -count=1 -run Results -timeout 60m $(TESTFLAGS) ./bench
+	TALLYSTICK_FULL=1 go test -count=1 -run Results -timeout 120m $(TESTFLAGS) ./bench

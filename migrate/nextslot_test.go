@@ -9,9 +9,9 @@ import (
 	"github.com/tallystick/tallystick/migrate/migtest"
 )
 
-// TestIdleWorkersGetTheirPartSoon: of a lone slot's 16,000 rows, one worker
-// writes 25 in 20 ms and eight could write all within 1.6 s. They
-// need to get at it one by one.
+// TestIdleWorkersGetTheirPartSoon: of a lone slot's 16,000 rows a worker writes
+// 25 in 20 ms, so eight need 1.6 s, and as long as it takes until each has its
+// part.
 func TestIdleWorkersGetTheirPartSoon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, func(p *migrate.Plan) { p.Workers = 8 })
