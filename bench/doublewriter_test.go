@@ -6,10 +6,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"os/signal"
 	"slices"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -30,11 +28,10 @@ const writerEnv = "TALLYSTICK_BENCH_WRITER"
 // writerCallers is how many changes a double-writer has under way at a time.
 const writerCallers = 4
 
-// writerMain is the main of a double-writer. It ends with SIGTERM once what is
-// under way is done; mostly it is killed.
+// writerMain is the main of a double-writer, which ends only when it is killed.
+// It says when it has begun.
 func writerMain() int {
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
-	defer stop()
+	ctx := context.Background()
 	w, err := openDoubleWriter(ctx)
 	for attempt := 0; err != nil && attempt < 60; attempt++ { // the database may be starting
 		time.Sleep(time.Second)
@@ -44,6 +41,7 @@ func writerMain() int {
 		fmt.Fprintln(os.Stderr, "double-writer:", err)
 		return 1
 	}
+	fmt.Println("ready")
 	var callers sync.WaitGroup
 	for range writerCallers {
 		callers.Go(func() { w.clone().run(ctx) })
@@ -95,17 +93,14 @@ func (w *doubleWriter) clone() *doubleWriter {
 	return &c
 }
 
-// run changes rows until ctx ends. Servers may be down: it gives a change up,
-// whose note stays in the outbox, and goes on with another.
+// run changes rows for ever. Servers may be down: it gives a change up, whose
+// note stays in the outbox, and goes on with another.
 func (w *doubleWriter) run(ctx context.Context) {
-	for ctx.Err() == nil {
-		call, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	for {
+		call, cancel := context.WithTimeout(ctx, 5*time.Second)
 		_ = w.change(call)
 		cancel()
-		select {
-		case <-ctx.Done():
-		case <-time.After(10 * time.Millisecond):
-		}
+		time.Sleep(10 * time.Millisecond)
 	}
 }
 

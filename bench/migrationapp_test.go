@@ -1,11 +1,11 @@
 package bench
 
 import (
+	"bufio"
 	"context"
 	"math/rand/v2"
 	"os"
 	"os/exec"
-	"syscall"
 	"time"
 
 	"github.com/tallystick/tallystick/internal/realtest"
@@ -32,14 +32,22 @@ func (m *migration) application(plan string, rule func(realtest.DynamoRequest) r
 	return a
 }
 
+// start returns when the application has begun to change rows.
 func (a *application) start() {
 	a.m.t.Helper()
 	a.cmd = exec.Command(os.Args[0])
 	a.cmd.Env = append(append([]string{}, a.m.env...), "DYNAMODB_ENDPOINT="+a.endpoint, writerEnv+"="+a.plan)
 	a.cmd.Stderr = os.Stderr
 	realtest.DieWithTest(a.cmd)
-	if err := a.cmd.Start(); err != nil {
-		a.m.t.Error(err)
+	out, err := a.cmd.StdoutPipe()
+	if err == nil {
+		err = a.cmd.Start()
+	}
+	if err == nil {
+		_, err = bufio.NewReader(out).ReadString('\n')
+	}
+	if err != nil {
+		a.m.t.Errorf("double-writer: %v", err)
 	}
 }
 
@@ -68,15 +76,6 @@ func (a *application) dieOften(ctx context.Context, every time.Duration) {
 			a.kill()
 			return
 		}
-	}
-}
-
-// stop ends it once what it is about is done.
-func (a *application) stop() {
-	a.m.t.Helper()
-	a.cmd.Process.Signal(syscall.SIGTERM)
-	if err := a.cmd.Wait(); err != nil {
-		a.m.t.Errorf("double-writer: %v", err)
 	}
 }
 

@@ -22,7 +22,7 @@ import (
 func TestFaultMigration(t *testing.T) {
 	rows, rounds, every := 2_000, 4, 1200*time.Millisecond
 	if full {
-		rows, rounds, every = 150_000, 20, 4*time.Second
+		rows, rounds, every = 50_000, 20, 4*time.Second
 	}
 	m := newMigration(t, eventsPlan, rows, 50)
 	m.halveBatches()

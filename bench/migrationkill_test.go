@@ -22,9 +22,9 @@ func TestFaultMigrationKillsCostLittle(t *testing.T) {
 		name, plan       string
 		pods, rows, most int // rows in the small run and at full size
 	}{
-		{"guarded", cheap(eventsPlan), 2, 2_000, 60_000},
-		{"overwrite", cheap(overwritePlan), 2, 3_000, 200_000},
-		{"file", cheap(eventsPlan, `{kind: redis, url: "${REDIS_URL}", lock_ttl: 2s,`, "{kind: file, lock_ttl: 2s,"), 1, 2_000, 60_000},
+		{"guarded", cheap(eventsPlan), 2, 2_000, 20_000},
+		{"overwrite", cheap(overwritePlan), 2, 3_000, 100_000},
+		{"file", cheap(eventsPlan, `{kind: redis, url: "${REDIS_URL}", lock_ttl: 2s,`, "{kind: file, lock_ttl: 2s,"), 1, 2_000, 20_000},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			rows, kills := c.rows, 4

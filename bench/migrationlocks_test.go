@@ -26,7 +26,7 @@ import (
 func TestFaultMigrationLocksUnderSIGSTOP(t *testing.T) {
 	histories, calls := 3, 40
 	if full {
-		histories, calls = 40, 100
+		histories, calls = 20, 100
 	}
 	for range histories {
 		h, saved, late := stoppedHistory(t, calls, false)

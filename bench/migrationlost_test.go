@@ -15,7 +15,7 @@ import (
 func TestFaultMigrationLosesItsState(t *testing.T) {
 	rows := 2_000
 	if full {
-		rows = 100_000
+		rows = 20_000
 	}
 	m := newMigration(t, eventsPlan, rows, 50)
 	m.redis = realtest.Redis(t)

@@ -17,7 +17,7 @@ var overwritePlan = strings.NewReplacer(
 func TestFaultMigrationOverwrites(t *testing.T) {
 	rows, rounds, every := 3_000, 4, time.Second
 	if full {
-		rows, rounds, every = 400_000, 16, 4*time.Second
+		rows, rounds, every = 100_000, 16, 4*time.Second
 	}
 	m := newMigration(t, overwritePlan, rows, 50)
 	m.halveBatches()

@@ -99,7 +99,7 @@ func (all pods) replace(m *migration) pod {
 func (all pods) wait(t *testing.T) {
 	t.Helper()
 	for _, p := range all {
-		p.wait(t, 10*time.Minute)
+		p.wait(t, 20*time.Minute)
 	}
 }
 
