@@ -245,6 +245,14 @@ func (s *session) serve(t *testing.T, command string) string {
 	return greeting.String()
 }
 
+// usable are the packages that Go blocks may use, besides context and log.
+var usable = []string{
+	"errors", "fmt", "log/slog", "time",
+	module + "sequence", module + "sequence/seqrpc", module + "sequence/seqbolt",
+	module + "rollout", module + "rollout/rollouttest", module + "rollout/rolloutfeature",
+	"github.com/open-feature/go-sdk/openfeature", "github.com/open-feature/go-sdk/openfeature/memprovider",
+}
+
 // run runs a Go block. The sequences it uses may be new.
 func (s *session) run(t *testing.T, body string) {
 	t.Helper()
@@ -257,17 +265,14 @@ func (s *session) run(t *testing.T, body string) {
 	}
 	var b strings.Builder
 	b.WriteString("package main\n\nimport (\n\t\"context\"\n\t\"log\"\n")
-	if strings.Contains(body, "errors.") {
-		b.WriteString("\t\"errors\"\n")
-	}
-	for _, name := range []string{"sequence", "sequence/seqrpc", "sequence/seqbolt"} {
-		if strings.Contains(body, filepath.Base(name)+".") {
-			fmt.Fprintf(&b, "\t%q\n", module+name)
+	for _, path := range usable {
+		if regexp.MustCompile(`\b` + filepath.Base(path) + `\.`).MatchString(body) {
+			fmt.Fprintf(&b, "\t%q\n", path)
 		}
 	}
 	b.WriteString(")\n\nfunc main() {\n\tif err := body(context.Background(), \"\"); err != nil {\n\t\tlog.Fatal(err)\n\t}\n}\n\n" +
 		"func body(ctx context.Context, token string) error {\n" + s.here(body))
-	for _, m := range regexp.MustCompile(`(?m)^(\w+)(?:, err)? :?= `).FindAllStringSubmatch(body, -1) {
+	for _, m := range regexp.MustCompile(`(?m)^([a-z]\w*)(?:, err)? :?= `).FindAllStringSubmatch(body, -1) {
 		fmt.Fprintf(&b, "\t_ = %s\n", m[1]) // what the reader goes on with
 	}
 	b.WriteString("\treturn err\n}\n")
