@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tallystick/tallystick/migrate"
+	"github.com/tallystick/tallystick/migrate/migtest"
 )
 
 // finishes runs pods until the migration is finished, and fails once they have
@@ -84,6 +85,37 @@ func TestStopDoesNotWaitForTransactions(t *testing.T) {
 		w.pods.Wait()
 		if r := w.report(); r.Status != migrate.Finished || r.Generation != 2 {
 			t.Errorf("after start it is %s in generation %d", r.Status, r.Generation)
+		}
+	})
+}
+
+// A hanging is a source of which a pod gets no answer about transactions.
+type hanging struct{ *migtest.Source }
+
+func (hanging) Await(ctx context.Context, _ string) error {
+	<-ctx.Done()
+	return context.Cause(ctx)
+}
+
+// TestKeeperThatGetsNoFurtherGivesUp: another pod, whose database answers,
+// takes its place.
+func TestKeeperThatGetsNoFurtherGivesUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.fill(0, 100)
+		w.begin()
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Hour)
+		defer cancel()
+		w.pods.Go(func() {
+			if err := migrate.New(w.plan, hanging{w.source}, w.sink, w.state.Pod(), migrate.Options{}).Run(ctx); err != nil {
+				t.Errorf("pod: %v", err)
+			}
+		})
+		time.Sleep(time.Minute) // it leads
+		w.run(ctx, 1)
+		w.pods.Wait()
+		if r := w.report(); r.Status != migrate.Finished {
+			t.Errorf("it is %s, in phase %s", r.Status, r.Phase)
 		}
 	})
 }
