@@ -20,7 +20,6 @@ type entry struct {
 
 	mu      sync.Mutex
 	record  Record // the newest seen; Version 0: none yet
-	ours    bool   // record is as this server's newest allocation left it
 	broken  *Error // the store contradicted itself: nothing is granted any more
 	gone    bool   // this entry is used no more: the sequence is not there, or the service was closed
 	stock   stock
@@ -171,7 +170,7 @@ func (e *entry) restock(runs []Run, epoch uint64, version uint32) {
 // due reports whether the next block is to be fetched before anybody waits for
 // it. Requires e.mu.
 func (e *entry) due(now time.Time) bool {
-	if e.record.State != StateOpen || e.record.Exhausted && !e.record.Definition.Cycle {
+	if e.record.Exhausted && !e.record.Definition.Cycle {
 		return false
 	}
 	level := blockPolicy(e.record, e.window.Total(now)).Level(e.service.estimate(&e.window, now))
@@ -265,11 +264,10 @@ func (e *entry) adopt(r Record, block Block) error {
 			e.service.burn(BurnedLeftOver, e.stock.drop()+block.Count)
 			return e.broken
 		}
-		if r.Version != old.Version || r.State != StateOpen {
+		if r.Version != old.Version {
 			e.service.burn(BurnedAlter, e.stock.drop())
 		}
 	}
-	e.ours = block.Count > 0 || e.ours && r.Nonce == old.Nonce
 	e.record = r
 	if e.gone {
 		e.service.burn(BurnedLeftOver, block.Count)

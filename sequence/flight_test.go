@@ -76,6 +76,62 @@ func TestLateWaiterGetsNoCrumbs(t *testing.T) {
 	})
 }
 
+// TestBigLeaseWaitsForABlock: it gets all at once, instead of the little that
+// is there; but while the store is known to be away, what is there.
+func TestBigLeaseWaitsForABlock(t *testing.T) {
+	slowly(t, func(t *testing.T, svc *sequence.Service, store *seqtest.Faulty) {
+		granted(t, ask(t.Context(), svc, 10, nil), 1, 10)
+		granted(t, ask(t.Context(), svc, 5000, nil), 11, 5000)
+		left := svc.Stats().Cached
+		store.Plan(seqtest.Always(seqtest.Fault{Delay: time.Hour})) // silent
+		granted(t, ask(t.Context(), svc, left-50, nil), 5011, left-50)
+		time.Sleep(5500 * time.Millisecond) // the refill that this began has failed
+		if n := svc.Stats().RefillsFailed; n != 1 {
+			t.Errorf("%d refills failed, want 1", n)
+		}
+		begin := time.Now()
+		granted(t, ask(t.Context(), svc, 100_000, nil), 4961+left, 50)
+		if waited := time.Since(begin); waited > 0 {
+			t.Errorf("it waited %v for a store that was away", waited)
+		}
+	})
+}
+
+// TestLeaseTakesOneBlockAtMost: what the lap has left is not topped up from
+// the next one.
+func TestLeaseTakesOneBlockAtMost(t *testing.T) {
+	store := seqtest.NewMemory()
+	svc := newService(t, store)
+	create(t, svc, sequence.Spec{Name: "s", Max: new(int64(50)), Cycle: new(true)})
+	if r := mustLease(t, svc, sequence.LeaseItem{Name: "s", Count: 100}); r.Count() != 50 || r.Epoch != 1 {
+		t.Errorf("granted %v of epoch %d", r.Runs, r.Epoch)
+	}
+	if r, err := store.Load(t.Context(), "s"); err != nil || !r.Exhausted || r.Epoch != 1 {
+		t.Errorf("the store is at %+v, %v, want the end of the first lap", r, err)
+	}
+}
+
+// TestStoppedSequenceLeavesTheStoreAlone: each try would burn a block.
+func TestStoppedSequenceLeavesTheStoreAlone(t *testing.T) {
+	store := seqtest.NewMemory()
+	svc := newService(t, store)
+	create(t, svc, sequence.Spec{Name: "s"})
+	backup := store.Snapshot()
+	mustLease(t, svc, sequence.LeaseItem{Name: "s", Count: 1000})
+	store.Restore(backup)
+	var before sequence.Record
+	for n := range 3 {
+		if r := lease(t, svc, sequence.LeaseItem{Name: "s", Count: sequence.MaxLeaseCount}); !errors.Is(r.Err, sequence.ErrPrecondition) {
+			t.Fatalf("lease %d: %+v", n, r)
+		}
+		now, err := store.Load(t.Context(), "s")
+		if err != nil || n > 0 && now.Nonce != before.Nonce {
+			t.Errorf("after lease %d the counter is at %d, it was at %d; %v", n, now.Next, before.Next, err)
+		}
+		before = now
+	}
+}
+
 func TestCancelLeavesTheOtherWaitersServed(t *testing.T) {
 	slowly(t, func(t *testing.T, svc *sequence.Service, _ *seqtest.Faulty) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -151,6 +207,8 @@ func TestFailedRefillIsNotTriedAgainAtOnce(t *testing.T) {
 		}
 		if n := asked.Load(); n < 2 || n > 4 {
 			t.Errorf("the store was asked %d times in 3 s", n)
+		} else if st := svc.Stats(); st.RefillsFailed != n {
+			t.Errorf("%d tries counted as failed, want %d", st.RefillsFailed, n)
 		}
 	})
 }
@@ -254,4 +312,79 @@ func TestUnknownGiveBackIsCounted(t *testing.T) {
 			t.Errorf("lost %s: next %d, %v, want %d", fault, r.Next, err, next)
 		}
 	}
+}
+
+// TestNewerStateIsLookedUp: a lease that has seen a newer version or epoch
+// than this server makes it look at the store, at most once a second; and so
+// does every one after five minutes.
+func TestNewerStateIsLookedUp(t *testing.T) {
+	for name, c := range map[string]struct {
+		after time.Duration
+		item  sequence.LeaseItem
+		looks bool
+	}{
+		"nothing new":           {2 * time.Second, sequence.LeaseItem{KnownVersion: 1, Floor: &sequence.Floor{Epoch: 1}}, false},
+		"a newer version":       {2 * time.Second, sequence.LeaseItem{KnownVersion: 2}, true},
+		"a newer epoch":         {2 * time.Second, sequence.LeaseItem{Floor: &sequence.Floor{Epoch: 2}}, true},
+		"newer, just looked up": {time.Second / 2, sequence.LeaseItem{KnownVersion: 2}, false},
+		"long ago":              {5*time.Minute + time.Second, sequence.LeaseItem{}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := seqtest.NewMemory()
+				svc, other := newService(t, store), newService(t, store)
+				create(t, svc, sequence.Spec{Name: "s"})
+				mustLease(t, svc, sequence.LeaseItem{Name: "s", Count: 10})
+				// Nobody tells svc: it does not Run.
+				if _, err := other.Restart(t.Context(), sequence.RestartRequest{Name: "s", With: new(int64(5000)), ReuseValues: true}); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(c.after)
+				c.item.Name, c.item.Count = "s", 10
+				r := mustLease(t, svc, c.item)
+				if looked := r.Runs[0].First == 5000; looked != c.looks {
+					t.Errorf("granted %v: looked at the store: %v, want %v", r.Runs, looked, c.looks)
+				}
+			})
+		})
+	}
+}
+
+// TestReturnAfterAnAlterSaysSo: the epoch is the same, the version is not.
+func TestReturnAfterAnAlterSaysSo(t *testing.T) {
+	svc := newService(t, seqtest.NewMemory())
+	create(t, svc, sequence.Spec{Name: "s"})
+	r := mustLease(t, svc, sequence.LeaseItem{Name: "s", Count: 10})
+	if _, err := svc.Alter(t.Context(), sequence.AlterRequest{Spec: sequence.Spec{Name: "s", Max: new(int64(5000))}}); err != nil {
+		t.Fatal(err)
+	}
+	mustLease(t, svc, sequence.LeaseItem{Name: "s", Count: 10}) // brings the new version
+	before := svc.Stats().Burned[sequence.BurnedAlter]
+	if err := svc.Return(t.Context(), sequence.ReturnRequest{Name: "s", LeaseID: r.LeaseID, From: 4, Count: 6}); !errors.Is(err, sequence.ErrPrecondition) {
+		t.Errorf("return of an older version: %v", err)
+	}
+	if n := svc.Stats().Burned[sequence.BurnedAlter] - before; n != 6 {
+		t.Errorf("%d values counted as burned, want 6", n)
+	}
+}
+
+// TestStoreKnownToBeAwayIsNotWaitedFor: a look that is long due waits a moment
+// for its answer, the next one not at all.
+func TestStoreKnownToBeAwayIsNotWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := seqtest.NewFaulty(seqtest.NewMemory())
+		svc := newService(t, store)
+		create(t, svc, sequence.Spec{Name: "s"})
+		mustLease(t, svc, sequence.LeaseItem{Name: "s", Count: 10})
+		time.Sleep(6 * time.Minute)
+		store.Plan(seqtest.Always(seqtest.Fault{Delay: time.Hour}))
+		for _, most := range []time.Duration{25 * time.Millisecond, 0} {
+			begin := time.Now()
+			mustLease(t, svc, sequence.LeaseItem{Name: "s", Count: 10})
+			if waited := time.Since(begin); waited > most {
+				t.Errorf("it waited %v, want %v at most", waited, most)
+			}
+			time.Sleep(5500*time.Millisecond - time.Since(begin)) // the look has failed
+		}
+	})
 }

@@ -170,16 +170,14 @@ func (e *entry) takeBack(req ReturnRequest) error {
 }
 
 // giveBack ends e and returns the end of its stock to the store, in one write
-// that only succeeds if nobody has moved the counter since this server's newest
-// block. It holds e.mu during the call: nobody has any business with e now.
+// that only succeeds if the item is as this server saw it last: from the first
+// of these values to the counter, all are this server's then. It holds e.mu
+// during the call: nobody has any business with e now.
 func (e *entry) giveBack(ctx context.Context) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.gone = true
 	defer func() { e.service.burn(BurnedLeftOver, e.stock.drop()) }()
-	if !e.ours || e.broken != nil || e.stock.count == 0 || ctx.Err() != nil {
-		return
-	}
 	tail := e.stock.tail(e.record)
 	if tail.Count == 0 {
 		return

@@ -1,6 +1,9 @@
 package sequence
 
-import "testing"
+import (
+	"testing"
+	"time"
+)
 
 func TestMovedBack(t *testing.T) {
 	up := Record{Definition: Definition{Increment: 1}, Epoch: 5, Version: 5, Next: 100}
@@ -28,6 +31,29 @@ func TestMovedBack(t *testing.T) {
 			r := c.old
 			c.change(&r)
 			if got := movedBack(c.old, r, r.Next); got != c.want {
+				t.Errorf("got %v, want %v", got, c.want)
+			}
+		})
+	}
+}
+
+func TestDue(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*entry)
+		want   bool
+	}{
+		"a full block":              {func(*entry) {}, false},
+		"little left":               {func(e *entry) { e.stock.take(900, nil) }, true},
+		"nothing left":              {func(e *entry) { e.stock.drop() }, true},
+		"at the end":                {func(e *entry) { e.stock.drop(); e.record.Exhausted = true }, false},
+		"at the end of a lap":       {func(e *entry) { e.stock.drop(); e.record.Exhausted, e.record.Definition.Cycle = true, true }, true},
+		"as much as it may hold":    {func(e *entry) { e.stock.take(900, nil); e.record.Definition.ServerCacheMax = 100 }, false},
+		"one less than it may hold": {func(e *entry) { e.stock.take(901, nil); e.record.Definition.ServerCacheMax = 100 }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := stocked(t)
+			c.change(e)
+			if got := e.due(time.Now()); got != c.want {
 				t.Errorf("got %v, want %v", got, c.want)
 			}
 		})
