@@ -18,6 +18,7 @@ type kind struct {
 	name  string
 	empty func(name string) couponsql.Source
 	open  func(ctx context.Context, at string) (couponsql.Database, error)
+	pid   int // of the server; 0: there is none
 }
 
 // sqlite makes files in a folder of the test.
@@ -40,6 +41,7 @@ func mariadb(t testing.TB, settings ...string) kind {
 	server := realtest.MariaDB(t, append([]string{"innodb-file-per-table=0"}, settings...)...)
 	return kind{
 		name: "MariaDB",
+		pid:  server.Pid(),
 		empty: func(name string) couponsql.Source {
 			return couponsql.Source{Name: name, At: server.CreateDatabase(name)}
 		},
