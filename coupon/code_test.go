@@ -253,6 +253,9 @@ func TestKeysChange(t *testing.T) {
 		if _, err := all.Parse(printed.String()); err != nil {
 			t.Fatalf("a code of the oldest live key is refused: %v", err)
 		}
+		if _, err := all.Parse(fresh.String()); err != nil {
+			t.Fatalf("a new code is refused: %v", err)
+		}
 		if _, err := newCodes(t, c).Parse(fresh.String()); err != nil {
 			t.Fatalf("a new code was not made with the newest key: %v", err)
 		}
