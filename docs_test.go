@@ -250,6 +250,7 @@ var usable = []string{
 	"errors", "fmt", "log/slog", "time",
 	module + "sequence", module + "sequence/seqrpc", module + "sequence/seqbolt",
 	module + "rollout", module + "rollout/rollouttest", module + "rollout/rolloutfeature",
+	module + "shard", module + "shard/shardsql",
 	"github.com/open-feature/go-sdk/openfeature", "github.com/open-feature/go-sdk/openfeature/memprovider",
 }
 
