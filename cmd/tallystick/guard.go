@@ -65,8 +65,8 @@ type tokenKey struct{}
 
 // tokenOf returns the id of the token a call came with, "" if it needed none.
 func tokenOf(ctx context.Context) string {
-	id, _ := ctx.Value(tokenKey{}).(string)
-	return id
+	token, _ := ctx.Value(tokenKey{}).(access.Token)
+	return token.ID
 }
 
 // calls guards the procedures of a service.
@@ -99,7 +99,7 @@ func (g *guard) calls(next http.Handler) http.Handler {
 // pages guards what people and scrapers read; any token will do.
 func (g *guard) pages(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		r, refusal := g.admit(r, access.Lease)
+		r, refusal := g.admit(r, access.Any)
 		if refusal != nil {
 			w.Header().Set("WWW-Authenticate", "Bearer")
 			http.Error(w, refusal.Message+" ("+refusal.Remedy+")", http.StatusUnauthorized)
@@ -136,5 +136,5 @@ func (g *guard) admit(r *http.Request, needed access.Scope) (*http.Request, *seq
 			Remedy: "put a token into TALLYSTICK_TOKEN or the Authorization header; `tallystick token create` makes one",
 		}
 	}
-	return r.WithContext(context.WithValue(r.Context(), tokenKey{}, token.ID)), nil
+	return r.WithContext(context.WithValue(r.Context(), tokenKey{}, token)), nil
 }

@@ -93,7 +93,7 @@ func launch(t testing.TB, env []string, args ...string) *process {
 	if i := slices.Index(args, "--data"); i >= 0 {
 		p.data = args[i+1]
 	}
-	p.cmd = exec.Command(filepath.Join(binary, "tallystick"), append([]string{"serve", "--listen", "127.0.0.1:0", "--data", p.data}, args...)...)
+	p.cmd = exec.Command(filepath.Join(binary, "tallystick"), append([]string{"serve", "--listen", "127.0.0.1:0", "--data", p.data, "--coupons", "off"}, args...)...)
 	p.cmd.Env = environment(env...)
 	p.cmd.Stdout, p.cmd.Stderr = p.out, p.err
 	if err := p.cmd.Start(); err != nil {

@@ -86,17 +86,17 @@ func (p *planFile) open(ctx context.Context, parts openParts, log *slog.Logger) 
 	}
 	j := &job{plan: plan}
 	if err := j.open(ctx, parts, log); err != nil {
-		return nil, errors.Join(err, j.Close())
+		return nil, closed(err, j)
 	}
 	return j, nil
 }
 
 // open opens the parts. What is wrong with the plan comes with its line.
 func (j *job) open(ctx context.Context, parts openParts, log *slog.Logger) error {
-	return placeIn(j.plan, j.openParts(ctx, parts, log))
+	return placeIn(j.plan, j.openAll(ctx, parts, log))
 }
 
-func (j *job) openParts(ctx context.Context, parts openParts, log *slog.Logger) (err error) {
+func (j *job) openAll(ctx context.Context, parts openParts, log *slog.Logger) (err error) {
 	if j.state, err = openMigrationState(ctx, j.plan); err != nil {
 		return err
 	}
@@ -138,7 +138,7 @@ func (p *planFile) within(cmd *cobra.Command, parts openParts, f func(context.Co
 	if err != nil {
 		return interrupted(cmd.Context(), err)
 	}
-	defer func() { err = errors.Join(err, j.Close()) }()
+	defer func() { err = closed(err, j) }()
 	return interrupted(cmd.Context(), placeIn(j.plan, f(cmd.Context(), j)))
 }
 

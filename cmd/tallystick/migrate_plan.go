@@ -2,10 +2,8 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"text/tabwriter"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -37,7 +35,7 @@ The time is what one pod takes if a request to the sink lasts 5 to 20 ms.`,
 // lookAhead prints the outlook of a plan.
 func (c *cli) lookAhead(ctx context.Context, plan migrate.Plan) (err error) {
 	j := &job{plan: plan}
-	defer func() { err = errors.Join(err, j.Close()) }()
+	defer func() { err = closed(err, j) }()
 	err = j.open(ctx, allParts, nil)
 	var o outlook
 	switch refusals := findingsIn(err); {
@@ -123,43 +121,4 @@ func severityText(plan migrate.Plan, f migrate.Finding) string {
 		return string(f.Severity)
 	}
 	return fmt.Sprintf("%s, line %d", f.Severity, plan.Line(f.Field))
-}
-
-// sizeText returns bytes for people.
-func sizeText(n int64) string {
-	v, unit := float64(n), "bytes"
-	for _, next := range []string{"KiB", "MiB", "GiB", "TiB"} {
-		if v < 1024 {
-			break
-		}
-		v, unit = v/1024, next
-	}
-	return fmt.Sprintf("%.4g %s", v, unit)
-}
-
-// spanText returns a range of seconds for people.
-func spanText(s []int64) string {
-	if len(s) != 2 {
-		return "unknown"
-	}
-	lo, hi := roundTime(s[0]), roundTime(s[1])
-	if lo == hi {
-		return lo
-	}
-	return lo + " to " + hi
-}
-
-// roundTime returns seconds with as many units as anybody wants to know of an
-// estimate.
-func roundTime(seconds int64) string {
-	d := time.Duration(seconds) * time.Second
-	switch {
-	case d < time.Minute:
-		return fmt.Sprintf("%d s", seconds)
-	case d < time.Hour:
-		return fmt.Sprintf("%.0f min", d.Minutes())
-	case d < 48*time.Hour:
-		return fmt.Sprintf("%.1f h", d.Hours())
-	}
-	return fmt.Sprintf("%.1f days", d.Hours()/24)
 }

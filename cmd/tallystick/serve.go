@@ -110,7 +110,14 @@ func (c *cli) serve(ctx context.Context, o serveOptions) (err error) {
 	defer func() { err = errors.Join(err, store.Close()) }()
 
 	service := sequence.NewService(store, sequence.ServiceOptions{Logger: logger})
-	s := newServer(o, service, tokens, logger)
+	coupons, err := o.coupons.open(ctx, o.store.data, service, logger)
+	if err != nil {
+		return err
+	}
+	s, err := newServer(o, service, coupons, tokens, logger)
+	if err != nil {
+		return err
+	}
 	listener, err := o.bind()
 	if err != nil {
 		return err

@@ -24,6 +24,7 @@ type serveOptions struct {
 	config           string
 	listen           string
 	store            storeOptions
+	coupons          couponOptions
 	tlsCert, tlsKey  string
 	insecureNoTLS    bool
 	insecureNoTokens bool
@@ -38,6 +39,7 @@ func (o *serveOptions) add(cmd *cobra.Command) {
 	f.StringVar(&o.config, "config", "", "YAML `file` with settings")
 	f.StringVar(&o.listen, "listen", "127.0.0.1:7070", "`address` to listen on")
 	o.store.add(cmd)
+	o.coupons.add(f)
 	o.addGuard(f)
 	o.addLog(cmd)
 	f.IntVar(&o.maxInFlight, "max-in-flight", 4096, "most `requests` under way; more are told to come back")

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"connectrpc.com/connect"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -34,6 +35,7 @@ const (
 type server struct {
 	http     *http.Server
 	service  *sequence.Service
+	coupons  *platform // nil: none
 	tokens   *watched.File[access.List]
 	log      *slog.Logger
 	drain    time.Duration
@@ -41,8 +43,8 @@ type server struct {
 	stopped  chan struct{} // closed when stopping begins
 }
 
-func newServer(o serveOptions, service *sequence.Service, tokens *watched.File[access.List], log *slog.Logger) *server {
-	s := &server{service: service, tokens: tokens, log: log, drain: o.drainTimeout, stopped: make(chan struct{})}
+func newServer(o serveOptions, service *sequence.Service, coupons *platform, tokens *watched.File[access.List], log *slog.Logger) (*server, error) {
+	s := &server{service: service, coupons: coupons, tokens: tokens, log: log, drain: o.drainTimeout, stopped: make(chan struct{})}
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), sequenceMetrics(service))
 	guard := newGuard(o, tokens, registry)
@@ -57,8 +59,17 @@ func newServer(o serveOptions, service *sequence.Service, tokens *watched.File[a
 	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	mux.HandleFunc("GET /readyz", s.ready)
 
+	if coupons != nil {
+		handler, err := serveCoupons(coupons, log, connect.WithInterceptors(connect.UnaryInterceptorFunc(guard.scoped)))
+		if err != nil {
+			return nil, err
+		}
+		for _, path := range couponPaths {
+			mux.Handle(path, guard.coupons(handler))
+		}
+	}
 	s.http = newHTTP(mux, log)
-	return s
+	return s, nil
 }
 
 // index says what is where, to people who look with a browser or curl.
@@ -138,7 +149,7 @@ func (s *server) ready(w http.ResponseWriter, _ *http.Request) {
 func (s *server) run(ctx context.Context, listener net.Listener, certificate *watched.File[tls.Certificate]) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	ended := make(chan error, 2)
+	ended := make(chan error, 3)
 	var background sync.WaitGroup
 	background.Go(func() { s.tokens.Run(ctx, logChange(s.log, "tokens")) })
 	if certificate != nil {
@@ -149,6 +160,13 @@ func (s *server) run(ctx context.Context, listener net.Listener, certificate *wa
 			ended <- err
 		}
 	})
+	if s.coupons != nil {
+		background.Go(func() {
+			if err := s.coupons.Run(ctx); err != nil {
+				ended <- err
+			}
+		})
+	}
 	background.Go(func() { ended <- serveOn(s.http, listener, certificate) })
 
 	var failed error
@@ -156,10 +174,10 @@ func (s *server) run(ctx context.Context, listener net.Listener, certificate *wa
 	case <-ctx.Done():
 	case failed = <-ended:
 	}
-	err := s.stop(context.WithoutCancel(ctx))
+	s.drainCalls(context.WithoutCancel(ctx))
 	cancel()
 	background.Wait()
-	return errors.Join(failed, err)
+	return errors.Join(failed, s.close(context.WithoutCancel(ctx)))
 }
 
 // serveOn serves until the server is shut down.
@@ -183,23 +201,31 @@ func serveOn(server *http.Server, listener net.Listener, certificate *watched.Fi
 	return err
 }
 
-// stop refuses new requests, waits for those under way, and gives unused
-// values back.
-func (s *server) stop(ctx context.Context) error {
+// drainCalls refuses new requests and waits for those under way.
+func (s *server) drainCalls(ctx context.Context) {
 	s.stopping.Do(func() { close(s.stopped) })
 	s.log.Info("stopping", "drain_timeout", s.drain.String())
-	draining, cancel := context.WithTimeout(ctx, s.drain)
+	ctx, cancel := context.WithTimeout(ctx, s.drain)
 	defer cancel()
-	if err := s.http.Shutdown(draining); err != nil {
+	if err := s.http.Shutdown(ctx); err != nil {
 		s.log.Warn("requests were cut off", "error", err)
 		s.http.Close()
 	}
-	closing, cancel := context.WithTimeout(ctx, closeTimeout)
+}
+
+// close ends the coupons, which take numbers from sequences, and then gives the
+// sequences' unused values back.
+func (s *server) close(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, closeTimeout)
 	defer cancel()
-	err := s.service.Close(closing)
+	var failed error
+	if s.coupons != nil {
+		failed = s.coupons.Close(ctx)
+	}
+	err := s.service.Close(ctx)
 	st := s.service.Stats()
 	s.log.Info("stopped", "granted", st.Granted, "given_back", st.GivenBack, "burned", st.Burned)
-	return err
+	return errors.Join(failed, err)
 }
 
 // logChange logs that a file was read again.

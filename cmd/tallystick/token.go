@@ -51,14 +51,17 @@ func newTokenCreate(c *cli, file tokenFile) *cobra.Command {
 		Short: "Make a token and print it, this once",
 		Long: `Make a token and print it. It cannot be shown again: only its hash is kept.
 
-Scope lease lets an application take and return values; scope admin everything.`,
+Scope lease lets an application take and return values of sequences. Of coupons,
+scope issue generates and issues them, claim gives them to users and shows
+wallets, redeem reserves, redeems, voids and looks them up. Scope admin lets do
+everything.`,
 		Example: `  tallystick token create --scope admin --label me
   TALLYSTICK_TOKEN=$(tallystick token create --scope lease --label orders)`,
 		Args: names(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			s, err := access.ParseScope(scope)
 			if err != nil {
-				return &usageError{err: fmt.Errorf("--scope %q is not known", scope), field: "scope", remedy: "use lease or admin"}
+				return &usageError{err: fmt.Errorf("--scope %q is not known", scope), field: "scope", remedy: "use lease, issue, claim, redeem or admin"}
 			}
 			path, err := file(cmd)
 			if err != nil {
@@ -79,9 +82,9 @@ Scope lease lets an application take and return values; scope admin everything.`
 			return nil
 		},
 	}
-	cmd.Flags().StringVar(&scope, "scope", string(access.Lease), "`what` it is good for: lease or admin")
+	cmd.Flags().StringVar(&scope, "scope", string(access.Lease), "`what` it is good for: lease, issue, claim, redeem or admin")
 	cmd.Flags().StringVar(&label, "label", "", "`who` uses it")
-	_ = cmd.RegisterFlagCompletionFunc("scope", cobra.FixedCompletions([]string{"lease", "admin"}, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("scope", cobra.FixedCompletions([]string{"lease", "issue", "claim", "redeem", "admin"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 

@@ -3,12 +3,17 @@ package main
 import (
 	"context"
 	"io"
+	"log/slog"
 	"net/http"
 	"strings"
 
 	"connectrpc.com/connect"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/tallystick/tallystick/coupon"
+	"github.com/tallystick/tallystick/coupon/couponrpc"
+	"github.com/tallystick/tallystick/coupon/couponsql"
+	"github.com/tallystick/tallystick/internal/access"
 	"github.com/tallystick/tallystick/internal/observe"
 	"github.com/tallystick/tallystick/migrate"
 	"github.com/tallystick/tallystick/migrate/migbolt"
@@ -24,6 +29,7 @@ import (
 	"github.com/tallystick/tallystick/sequence/seqprom"
 	"github.com/tallystick/tallystick/sequence/seqrpc"
 	"github.com/tallystick/tallystick/sequence/seqrpc/sequencev1"
+	"github.com/tallystick/tallystick/shard/shardsql"
 )
 
 // This is the only file that names adapters: which stores there are, what
@@ -208,3 +214,53 @@ func migrationFailure(err error) (failure, bool) {
 	}
 	return failure{Code: sequence.Code(e.Name()), Field: e.Field, Message: e.Message, Remedy: e.Remedy}, true
 }
+
+// couponStores are the open databases of coupons.
+type couponStores struct {
+	Store   coupon.Store
+	Control coupon.Control
+	Workers coupon.Workers
+	Close   func() error
+}
+
+// openCouponStores opens the databases of coupons and brings their tables up to
+// date.
+func openCouponStores(ctx context.Context, where couponDatabases) (couponStores, error) {
+	o := couponsql.Options{Control: couponsql.Source{Name: "control", At: where.Control}, EnsureFence: shardsql.EnsureFence}
+	for _, s := range where.Shards {
+		o.Shards = append(o.Shards, couponsql.Source{Name: s.Name, At: s.DSN})
+	}
+	o.Open = func(ctx context.Context, at string) (couponsql.Database, error) {
+		return shardsql.OpenMySQL(ctx, shardsql.MySQLOptions{DSN: at})
+	}
+	if where.embedded {
+		o.Open = func(ctx context.Context, at string) (couponsql.Database, error) {
+			return shardsql.OpenSQLite(ctx, at, shardsql.SQLiteOptions{})
+		}
+	}
+	p, err := couponsql.Open(ctx, o)
+	if err != nil {
+		return couponStores{}, err
+	}
+	return couponStores{Store: p.Store, Control: p.Control, Workers: p.Control, Close: p.Close}, nil
+}
+
+// serveCoupons returns the handler of coupons, for the paths couponPaths.
+func serveCoupons(p *platform, log *slog.Logger, opts ...connect.HandlerOption) (http.Handler, error) {
+	return couponrpc.New(p.Service, couponrpc.Options{Parse: p.codes.Parse, Actor: tokenOf, Logger: log, Handler: opts})
+}
+
+// couponPaths are below which coupons are served.
+var couponPaths = couponrpc.Paths
+
+// refuseCoupons answers a request for coupons with a refusal, in the protocol
+// the request speaks.
+func refuseCoupons(w http.ResponseWriter, r *http.Request, refusal *coupon.Refusal) {
+	couponrpc.Refuse(w, r, refusal)
+}
+
+// couponScope returns the scope that a procedure needs beside admin.
+func couponScope(procedure string) access.Scope { return access.Scope(couponrpc.Scope(procedure)) }
+
+// couponRefusal returns a refusal as an interceptor gives it.
+func couponRefusal(r *coupon.Refusal) error { return couponrpc.Encode(r) }

@@ -23,6 +23,9 @@ const (
 	longTimeout = 20 * time.Second        // of a call that works on many
 )
 
+// Paths are below which the handler answers.
+var Paths = []string{"/v1/", "/" + couponv1.CampaignServiceName + "/", "/" + couponv1.CouponServiceName + "/"}
+
 // Options of the handler.
 type Options struct {
 	// Parse reads a code as people write it. Required.

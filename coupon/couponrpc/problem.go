@@ -9,8 +9,11 @@ import (
 	"strconv"
 	"strings"
 
+	"connectrpc.com/connect"
 	"connectrpc.com/vanguard"
 	"google.golang.org/protobuf/encoding/protojson"
+
+	"github.com/tallystick/tallystick/coupon"
 )
 
 // statusHeader carries the status of a REST answer from a handler. Callers do
@@ -54,6 +57,10 @@ func rest(next http.Handler) http.Handler {
 		if r.ContentLength > maxBody {
 			writeProblem(w, r, problem{Code: "TOO_LARGE", Detail: "the request is over 1 MiB"})
 			return
+		}
+		// A body here is always JSON, whatever curl -d calls it.
+		if kind := r.Header.Get("Content-Type"); kind == "" || kind == "application/x-www-form-urlencoded" {
+			r.Header.Set("Content-Type", "application/json")
 		}
 		if r.Body != nil {
 			r.Body = http.MaxBytesReader(w, r.Body, maxBody)
@@ -155,18 +162,16 @@ func parseStatus(status int, body []byte) problem {
 	return p
 }
 
-// codeOf returns the code of an error that is not the domain's: what the
-// transcoder says of a request it cannot read.
+// codeOf returns the code of an error that carries none of ours: the transcoder
+// says it of a request that it cannot read.
 func codeOf(status int) string {
-	switch {
-	case status == http.StatusNotFound, status == http.StatusMethodNotAllowed:
+	switch status {
+	case http.StatusNotFound, http.StatusMethodNotAllowed:
 		return codeNotFound
-	case status == http.StatusTooManyRequests, status == http.StatusRequestEntityTooLarge: // its resource exhausted is a size
+	case http.StatusTooManyRequests, http.StatusRequestEntityTooLarge: // its "resource exhausted" is a size
 		return "TOO_LARGE"
-	case status < 500:
-		return "INVALID_ARGUMENT"
 	}
-	return codeInternal
+	return "INVALID_ARGUMENT"
 }
 
 // writeProblem completes a problem and writes it.
@@ -202,4 +207,14 @@ func traceID(parent string) string {
 // unknownPath answers for a path that is none.
 func unknownPath(w http.ResponseWriter, r *http.Request) {
 	http.Error(w, "no such path: "+r.Method+" "+r.URL.Path, http.StatusNotFound)
+}
+
+// Refuse answers a request with a refusal, in the protocol it speaks: for what is
+// decided before the handler of [New] is reached.
+func Refuse(w http.ResponseWriter, r *http.Request, refusal *coupon.Refusal) {
+	if strings.HasPrefix(r.URL.Path, "/v1/") {
+		writeProblem(w, r, problem{Code: refusal.Code, Detail: refusal.Message, Retryable: refusal.Retryable})
+		return
+	}
+	_ = connect.NewErrorWriter().Write(w, r, Encode(refusal)) // the caller may be gone
 }

@@ -1,4 +1,4 @@
-// Package access decides who may call: bearer tokens of two scopes, kept as
+// Package access decides who may call: bearer tokens of a scope each, kept as
 // hashes in one file.
 //
 // A token is 256 random bits and shown once, when it is made; the file holds
@@ -27,20 +27,29 @@ type Scope string
 
 // The scopes.
 const (
-	Lease Scope = "lease" // take and return values
-	Admin Scope = "admin" // everything
+	Lease  Scope = "lease"  // take and return values of sequences
+	Issue  Scope = "issue"  // generate coupons and issue them to orders
+	Claim  Scope = "claim"  // claim and bind coupons, see wallets
+	Redeem Scope = "redeem" // reserve, redeem, release, void and look up coupons
+	Admin  Scope = "admin"  // everything
 )
+
+// Scopes returns all of them.
+func Scopes() []Scope { return []Scope{Lease, Issue, Claim, Redeem, Admin} }
 
 // ParseScope returns the scope of that name.
 func ParseScope(s string) (Scope, error) {
-	if s := Scope(s); s == Lease || s == Admin {
-		return s, nil
+	if slices.Contains(Scopes(), Scope(s)) {
+		return Scope(s), nil
 	}
-	return "", fmt.Errorf("scope %q is not known: use lease or admin", s)
+	return "", fmt.Errorf("scope %q is not known: use lease, issue, claim, redeem or admin", s)
 }
 
+// Any is what needs no scope in particular. No token has it.
+const Any Scope = ""
+
 // Covers reports whether a token of scope s may do what needs scope needed.
-func (s Scope) Covers(needed Scope) bool { return s == Admin || s == needed }
+func (s Scope) Covers(needed Scope) bool { return s == Admin || s == needed || needed == Any }
 
 // A Token is what is kept of a token: all but itself.
 type Token struct {
