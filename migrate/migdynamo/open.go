@@ -3,19 +3,14 @@ package migdynamo
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
-	"net"
-	"net/url"
-	"os"
 	"sync"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/config"
-	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/smithy-go/logging"
 
+	"github.com/tallystick/tallystick/internal/awsdynamo"
 	"github.com/tallystick/tallystick/migrate"
 )
 
@@ -103,44 +98,17 @@ func checkNames(plan migrate.Plan) error {
 	return nil
 }
 
-// newClient returns a client as the environment configures it: with AWS's
-// usual chain of credentials. An endpoint on this machine needs neither
-// credentials nor a region.
+// connections is how many are kept for a pod's concurrent requests.
+const connections = 1024
+
+// newClient returns a client as the plan and the environment configure it.
 func newClient(ctx context.Context, p migrate.SinkPlan) (*dynamodb.Client, error) {
-	var options []func(*config.LoadOptions) error
-	if p.Region != "" {
-		options = append(options, config.WithRegion(p.Region))
-	}
-	if loopback(p.Endpoint) {
-		options = append(options, config.WithDefaultRegion("local"))
-		if os.Getenv("AWS_ACCESS_KEY_ID") == "" && os.Getenv("AWS_PROFILE") == "" {
-			options = append(options, config.WithCredentialsProvider(credentials.NewStaticCredentialsProvider("local", "local", "")))
-		}
-	}
-	cfg, err := config.LoadDefaultConfig(ctx, options...)
-	if err != nil {
+	client, err := awsdynamo.New(ctx, awsdynamo.Options{Region: p.Region, Endpoint: p.Endpoint, Connections: connections, Over: over})
+	switch {
+	case errors.Is(err, awsdynamo.ErrNoRegion):
+		return nil, &migrate.PlanError{Field: "sink.region", Message: "is not known", Remedy: "name it, or set AWS_REGION"}
+	case err != nil:
 		return nil, fmt.Errorf("migdynamo: the AWS configuration cannot be read: %w", err)
 	}
-	if cfg.Region == "" {
-		return nil, &migrate.PlanError{Field: "sink.region", Message: "is not known", Remedy: "name it, or set AWS_REGION"}
-	}
-	return dynamodb.NewFromConfig(cfg, func(d *dynamodb.Options) {
-		d.HTTPClient = newHTTPClient()
-		d.Retryer = aws.NopRetryer{}
-		d.EndpointResolverV2 = &rememberedEndpoints{EndpointResolverV2: dynamodb.NewDefaultEndpointResolverV2()}
-		d.Logger = logging.Nop{} // what goes wrong is in the errors
-		if p.Endpoint != "" {
-			d.BaseEndpoint = &p.Endpoint
-		}
-	}), nil
-}
-
-// loopback reports whether endpoint is on this machine.
-func loopback(endpoint string) bool {
-	u, err := url.Parse(endpoint)
-	if err != nil {
-		return false
-	}
-	ip := net.ParseIP(u.Hostname())
-	return u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
+	return client, nil
 }

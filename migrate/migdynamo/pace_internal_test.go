@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/tallystick/tallystick/internal/awsdynamo"
 	"github.com/tallystick/tallystick/migrate"
 )
 
@@ -122,7 +123,7 @@ func TestTheDeadlineIsLookedAtWhenTheBodyLeaves(t *testing.T) {
 	}))
 	defer server.Close()
 	var dialed time.Duration // how long the connection takes
-	client := lastLook{&http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
+	client := awsdynamo.LastLook{Over: over, Client: &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
 		<-time.After(dialed)
 		return net.Dial(network, addr)
 	}}}}

@@ -3,18 +3,12 @@ package seqdynamo
 import (
 	"cmp"
 	"context"
-	"net"
-	"net/http"
-	"net/url"
-	"os"
+	"errors"
 	"time"
 
-	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
-	"github.com/aws/aws-sdk-go-v2/config"
-	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/smithy-go/logging"
 
+	"github.com/tallystick/tallystick/internal/awsdynamo"
 	"github.com/tallystick/tallystick/sequence"
 )
 
@@ -80,53 +74,19 @@ func (s *Store) open(ctx context.Context, o Options) error {
 	return s.guard.compare(id)
 }
 
-// newClient returns a client as the environment configures it: with AWS's
-// usual chain of credentials. An endpoint on this machine needs neither
-// credentials nor a region.
+// connections is how many are kept for a server's concurrent requests.
+const connections = 128
+
+// newClient returns a client as o and the environment configure it.
 func newClient(ctx context.Context, o Options) (*dynamodb.Client, error) {
-	options := []func(*config.LoadOptions) error{config.WithLogger(logging.Nop{})} // what goes wrong is in the errors
-	if o.Region != "" {
-		options = append(options, config.WithRegion(o.Region))
-	}
-	if loopback(o.Endpoint) {
-		options = append(options, config.WithDefaultRegion("local"))
-		if os.Getenv("AWS_ACCESS_KEY_ID") == "" && os.Getenv("AWS_PROFILE") == "" {
-			options = append(options, config.WithCredentialsProvider(credentials.NewStaticCredentialsProvider("local", "local", "")))
-		}
-	}
-	cfg, err := config.LoadDefaultConfig(ctx, options...)
-	if err != nil {
+	client, err := awsdynamo.New(ctx, awsdynamo.Options{Region: o.Region, Endpoint: o.Endpoint, Connections: connections})
+	switch {
+	case errors.Is(err, awsdynamo.ErrNoRegion):
+		return nil, &sequence.Error{Code: sequence.CodeInvalid, Field: "region", Message: "the AWS region is not known",
+			Remedy: "name it, or set AWS_REGION"}
+	case err != nil:
 		return nil, &sequence.Error{Code: sequence.CodePrecondition, Field: "credentials", Message: "the AWS configuration cannot be read", Err: err,
 			Remedy: "check AWS_PROFILE and AWS's files"}
 	}
-	if cfg.Region == "" {
-		return nil, &sequence.Error{Code: sequence.CodeInvalid, Field: "region", Message: "the AWS region is not known",
-			Remedy: "name it, or set AWS_REGION"}
-	}
-	return dynamodb.NewFromConfig(cfg, func(d *dynamodb.Options) {
-		d.HTTPClient = newHTTPClient()
-		if o.Endpoint != "" {
-			d.BaseEndpoint = &o.Endpoint
-		}
-	}), nil
-}
-
-// newHTTPClient keeps a connection for each of a server's concurrent requests,
-// the SDK's default being 10, and drops idle ones before AWS does: a write on
-// a connection that AWS just closed has an unknown outcome.
-func newHTTPClient() *awshttp.BuildableClient {
-	return awshttp.NewBuildableClient().WithTransportOptions(func(t *http.Transport) {
-		t.MaxIdleConns, t.MaxIdleConnsPerHost, t.MaxConnsPerHost = 128, 128, 256
-		t.IdleConnTimeout = 20 * time.Second
-	})
-}
-
-// loopback reports whether endpoint is on this machine.
-func loopback(endpoint string) bool {
-	u, err := url.Parse(endpoint)
-	if err != nil {
-		return false
-	}
-	ip := net.ParseIP(u.Hostname())
-	return u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
+	return client, nil
 }

@@ -1,4 +1,4 @@
-package migdynamo
+package awsdynamo
 
 import (
 	"context"
