@@ -49,7 +49,7 @@ var statuses = map[string]struct {
 	"SHARD_UNAVAILABLE":    {http.StatusServiceUnavailable, connect.CodeUnavailable},
 	"SHARD_MOVING":         {http.StatusServiceUnavailable, connect.CodeUnavailable},
 	"POOL_REFILLING":       {http.StatusServiceUnavailable, connect.CodeUnavailable},
-	"NO_IDS":               {http.StatusServiceUnavailable, connect.CodeUnavailable},
+	"IDS_UNAVAILABLE":      {http.StatusServiceUnavailable, connect.CodeUnavailable},
 	codeInternal:           {http.StatusInternalServerError, connect.CodeInternal},
 }
 
