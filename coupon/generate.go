@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -49,11 +49,7 @@ func (s *Service) generate(ctx context.Context, campaign int64, done *counter) e
 	if err != nil {
 		return err
 	}
-	quota := spread(c.Total)
-	err = eachShard(ctx, generators, func(ctx context.Context, at shard.Shard) error {
-		return s.generateOn(ctx, c, at, quota[at], done)
-	})
-	if err != nil {
+	if err := s.generateChunks(ctx, c, done); err != nil {
 		return err
 	}
 	_, err = s.update(ctx, campaign, func(c Campaign) (Campaign, error) {
@@ -75,22 +71,37 @@ func spread(n int64) (quota [shard.Count]int64) {
 	return quota
 }
 
-// generateOn makes the chunks that a shard does not have yet.
-func (s *Service) generateOn(ctx context.Context, c Campaign, at shard.Shard, quota int64, done *counter) error {
-	have, err := s.chunks(ctx, at, BatchKey{Campaign: c.ID})
-	if err != nil {
+// generateChunks makes the chunks that are not there, the same chunk of all shards
+// at a time, from ids that were made in rounds over the shards.
+func (s *Service) generateChunks(ctx context.Context, c Campaign, done *counter) error {
+	quota := spread(c.Total)
+	var have [shard.Count]map[int]bool
+	err := eachShard(ctx, generators, func(ctx context.Context, at shard.Shard) (err error) {
+		have[at], err = s.chunks(ctx, at, BatchKey{Campaign: c.ID})
 		return err
-	}
-	for k := 0; int64(k)*chunkSize < quota; k++ {
-		n := min(chunkSize, quota-int64(k)*chunkSize)
-		if !have[k] {
-			if err := s.generateChunk(ctx, c, at, k, int(n)); err != nil {
-				return err
+	})
+	rounds := NewRounds(nil)
+	for k := 0; err == nil && int64(k)*chunkSize < slices.Max(quota[:]); k++ {
+		var size, missing [shard.Count]int
+		for at := range size {
+			size[at] = int(max(0, min(chunkSize, quota[at]-int64(k)*chunkSize)))
+			if !have[at][k] {
+				missing[at] = size[at]
 			}
 		}
-		done.n.Add(n)
+		var coupons [shard.Count][]Coupon
+		if coupons, err = s.mint(c, rounds, missing); err != nil {
+			return err
+		}
+		err = eachShard(ctx, generators, func(ctx context.Context, at shard.Shard) error {
+			if err := s.addChunk(ctx, c, at, k, coupons[at]); err != nil {
+				return err
+			}
+			done.n.Add(int64(size[at]))
+			return nil
+		})
 	}
-	return nil
+	return err
 }
 
 // chunks returns the numbers of the chunks of a batch that a shard has.
@@ -107,41 +118,55 @@ func (s *Service) chunks(ctx context.Context, at shard.Shard, key BatchKey) (map
 	return have, err
 }
 
-func (s *Service) generateChunk(ctx context.Context, c Campaign, at shard.Shard, k, n int) error {
-	for try := 1; ; try++ {
-		coupons, err := s.mint(c, at, n)
-		if err == nil {
-			err = s.store.Write(ctx, at, func(tx Tx) error {
-				fresh, err := tx.PutChunk(Chunk{BatchKey: BatchKey{Campaign: c.ID}, Shard: at, Chunk: k})
-				if err != nil || !fresh {
-					return err
-				}
-				return tx.Add(coupons)
-			})
-		}
+// addChunk adds a chunk of coupons, or others in their place where an id or a
+// code was there already. Of no coupons it is there already.
+func (s *Service) addChunk(ctx context.Context, c Campaign, at shard.Shard, k int, coupons []Coupon) error {
+	for try := 1; len(coupons) > 0; try++ {
+		err := s.store.Write(ctx, at, func(tx Tx) error {
+			fresh, err := tx.PutChunk(Chunk{BatchKey: BatchKey{Campaign: c.ID}, Shard: at, Chunk: k})
+			if err != nil || !fresh {
+				return err
+			}
+			return tx.Add(coupons)
+		})
 		again := errors.Is(err, shard.ErrDuplicate) || errors.Is(err, shard.ErrUnknown) || errors.Is(err, shard.ErrBusy)
 		if err == nil || !again || try == chunkTries {
 			return err
 		}
 		s.log.Info("chunk made anew", "campaign", c.ID, "shard", at, "chunk", k, "error", err)
 		wait(ctx, chunkPeriod)
+		var n [shard.Count]int
+		n[at] = len(coupons)
+		anew, err := s.mint(c, NewRounds(nil), n)
+		if err != nil {
+			return err
+		}
+		coupons = anew[at]
 	}
+	return nil
 }
 
-// mint returns n new coupons for a shard. They use its 32 buckets evenly.
-func (s *Service) mint(c Campaign, at shard.Shard, n int) ([]Coupon, error) {
-	coupons := make([]Coupon, 0, n)
-	for len(coupons) < n {
-		for _, upper := range rand.Perm(shard.Buckets / shard.Count)[:min(n-len(coupons), shard.Buckets/shard.Count)] {
-			id, err := s.ids.Mint(shard.Bucket(upper*shard.Count) + at.Bucket())
-			if err != nil {
-				return nil, fmt.Errorf("coupons of campaign %d: %w", c.ID, err)
-			}
-			coupon := c.stock(Ref{id, s.codes.New(at)})
-			coupon.Created = milli(time.Now())
-			coupon.Updated = coupon.Created
-			coupons = append(coupons, coupon)
+// mint returns n new coupons for each shard, by rounds.
+func (s *Service) mint(c Campaign, rounds *Rounds, n [shard.Count]int) (coupons [shard.Count][]Coupon, err error) {
+	left := 0
+	for _, some := range n {
+		left += some
+	}
+	for left > 0 {
+		bucket := rounds.Next()
+		at := bucket.Shard()
+		if len(coupons[at]) == n[at] {
+			continue
 		}
+		id, err := s.ids.Mint(bucket)
+		if err != nil {
+			return coupons, fmt.Errorf("coupons of campaign %d: %w", c.ID, err)
+		}
+		fresh := c.stock(Ref{id, s.codes.New(at)})
+		fresh.Created = milli(time.Now())
+		fresh.Updated = fresh.Created
+		coupons[at] = append(coupons[at], fresh)
+		left--
 	}
 	return coupons, nil
 }
