@@ -60,7 +60,7 @@ func (t tx) IssueAll(refs []coupon.Ref, c coupon.Coupon) ([]coupon.Ref, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.ID, c.Code = free[0].ID, free[0].Code
+	c.ID = free[0].ID
 	e := coupon.Event{Coupon: c.ID, Version: c.Version, Type: coupon.WasIssued, At: c.Updated, User: c.User, Order: c.Order}
 	return free, t.publish(message{e, c, idsOf(free)})
 }

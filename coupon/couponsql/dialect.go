@@ -28,7 +28,7 @@ const (
 
 // worded makes a statement in which {list} stands for a list; {lock} for what
 // keeps the rows of a SELECT locked; and {beyond a, b} for being greater than a
-// pair of values, whose arguments are the first, the first again and the second.
+// pair of values, with three arguments: the first, the first again and the second.
 //
 // SQLite lets one transaction write at a time: there is nothing to lock. It seeks
 // an index by a pair and not by the alternative; MariaDB is the other way round.
@@ -38,7 +38,7 @@ func worded(text string) wording {
 		mariadb: shard.SQL(strings.NewReplacer("{list}", mariadbList, "{lock}", "FOR UPDATE").
 			Replace(beyond.ReplaceAllString(text, "($1 > ? OR $1 = ? AND $2 > ?)"))),
 		sqlite: shard.SQL(strings.NewReplacer("{list}", sqliteList, "{lock}", "").
-			Replace(beyond.ReplaceAllString(text, "$1 >= ? AND ($1, $2) > (?, ?)"))),
+			Replace(beyond.ReplaceAllString(text, "? IS NOT NULL AND ($1, $2) > (?, ?)"))),
 	}
 }
 

@@ -123,11 +123,13 @@ func (p *Platform) add(ctx context.Context, o Options, s Source) (shard.Database
 	return db, nil
 }
 
-// Close closes all databases. Calls under way fail.
+// Close closes all databases. Calls under way fail. Closed again it does nothing;
+// it is not safe for concurrent use.
 func (p *Platform) Close() error {
 	var err error
 	for _, db := range p.opened {
 		err = errors.Join(err, db.Close())
 	}
+	p.opened = nil
 	return err
 }

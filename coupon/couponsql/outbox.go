@@ -10,8 +10,9 @@ import (
 var insertMessage = shard.SQL("INSERT INTO outbox_# (coupon_id, version, payload) VALUES (?, ?, ?)")
 
 // A message is what a row of the outbox tells: an event and the coupon after it.
-// A bulk step tells once what its coupons have in common, and the ids of all. Its
-// name is the coupon, the first of several, and the version.
+// A bulk step tells once what its coupons have in common, which is all but id and
+// code, and the ids of all. Its name is the coupon, the first of several, and the
+// version.
 type message struct {
 	Event  coupon.Event
 	Coupon coupon.Coupon
@@ -70,6 +71,9 @@ type state struct {
 
 func (m message) encode() ([]byte, error) {
 	e := m.Event
+	if len(m.IDs) > 0 {
+		m.Coupon.Code = coupon.Code{}
+	}
 	return json.Marshal(payload{
 		Type: e.Type, At: millis(e.At), Actor: e.Actor, User: e.User, Order: e.Order, Request: e.Request,
 		Coupon: stateOf(m.Coupon), IDs: m.IDs,

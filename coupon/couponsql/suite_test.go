@@ -85,27 +85,43 @@ func open(t testing.TB, o couponsql.Options) *couponsql.Platform {
 	return p
 }
 
-func TestSQLite(t *testing.T) { testKind(t, sqlite(t)) }
+func TestSQLite(t *testing.T) {
+	k := sqlite(t)
+	testKind(t, k, k.options(8))
+}
 
-func TestMariaDB(t *testing.T) { testKind(t, mariadb(t)) }
+func TestMariaDB(t *testing.T) {
+	k := mariadb(t)
+	o := k.options(8)
+	testKind(t, k, o)
+	t.Run("opened by several", func(t *testing.T) { testOpenedBySeveral(t, o) })
+}
 
-func testKind(t *testing.T, k kind) {
-	p := open(t, k.options(8))
+// testKind has all tests that need the tables of every shard, which take long to
+// make.
+func testKind(t *testing.T, k kind, o couponsql.Options) {
+	t.Run("open", func(t *testing.T) { testOpenGoesOnWhereItDied(t, k, o) })
+	t.Run("newer schema", func(t *testing.T) { testNewerSchema(t, k, o) })
+	p := open(t, o)
 	t.Run("store", func(t *testing.T) {
 		coupontest.TestStore(t, func(*testing.T) coupon.Store { return p.Store })
 	})
 	t.Run("control", func(t *testing.T) {
 		coupontest.TestControl(t, func(*testing.T) coupon.Control { return p.Control })
 	})
+	t.Run("outbox", func(t *testing.T) { testOutbox(t, p) })
+	t.Run("rows of a wallet page", func(t *testing.T) { testWalletRows(t, p, o) })
 	n := 0
+	empty := func(t *testing.T) *couponsql.Control {
+		n++
+		db := k.database(t, fmt.Sprintf("control%d", n))
+		if err := couponsql.MigrateControl(t.Context(), db); err != nil {
+			t.Fatal(err)
+		}
+		return couponsql.NewControl(db)
+	}
 	t.Run("workers", func(t *testing.T) {
-		coupontest.TestWorkers(t, func(t *testing.T) coupon.Workers {
-			n++
-			db := k.database(t, fmt.Sprintf("workers%d", n))
-			if err := couponsql.MigrateControl(t.Context(), db); err != nil {
-				t.Fatal(err)
-			}
-			return couponsql.NewControl(db)
-		})
+		coupontest.TestWorkers(t, func(t *testing.T) coupon.Workers { return empty(t) })
 	})
+	t.Run("shard map", func(t *testing.T) { testMap(t, empty(t)) })
 }

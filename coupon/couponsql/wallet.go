@@ -17,7 +17,7 @@ var (
 	selectWallet = worded(`SELECT coupon_id, valid_until, status, version, campaign_id, code, order_no, value_minor, currency,
 		valid_from, reserved_until, redeemed_order, redeemed_at
 		FROM user_coupon_#
-		WHERE user_id = ? AND valid_until <= ? AND {beyond valid_until, coupon_id}
+		WHERE user_id = ? AND {beyond valid_until, coupon_id}
 		ORDER BY valid_until, coupon_id LIMIT ?`)
 
 	upsertWallet = upsertingNewer("user_coupon_#", 2, "user_id", "coupon_id", "valid_until", "status", "campaign_id", "code", "order_no",
@@ -45,7 +45,8 @@ func (r rows) Wallet(user string, filter coupon.WalletFilter, after coupon.Walle
 			return page, err
 		}
 		examined += len(some)
-		page.End = choose(&page, some, filter, n) && len(some) < limit
+		within := reach.cut(some)
+		page.End = choose(&page, within, filter, n) && (len(some) < limit || len(within) < len(some))
 	}
 	return page, nil
 }
@@ -77,11 +78,21 @@ func (r rows) wallet(user string, reach reach, after coupon.WalletKey, n int) ([
 			&c.Value.Minor, &c.Value.Currency, timeColumn{&c.Valid.From}, timeColumn{&c.ReservedUntil}, &c.RedeemedOrder, timeColumn{&c.RedeemedAt})
 		return c, err
 	}
-	return all(r, scan, r.in(selectWallet), user, reach.to, until, until, id, n)
+	return all(r, scan, r.in(selectWallet), user, until, until, id, n)
 }
 
 // A reach is which ends, in ms, coupons have that a filter can choose.
 type reach struct{ from, to int64 }
+
+// cut returns the coupons, which are in the order of the wallet, up to the end of
+// the reach.
+func (r reach) cut(coupons []coupon.Coupon) []coupon.Coupon {
+	beyond := slices.IndexFunc(coupons, func(c coupon.Coupon) bool { return millis(c.Valid.Until) > r.to })
+	if beyond < 0 {
+		return coupons
+	}
+	return coupons[:beyond]
+}
 
 // reachOf saves those who ask for what can still be used, or no more, from
 // walking past everything else.
