@@ -33,6 +33,9 @@ func mostlyHot(n, rows int) time.Duration {
 	}
 }
 
+// dense has 10,000 made in each hour, however many there are.
+func dense(n, _ int) time.Duration { return time.Duration(n) * time.Hour / 10_000 }
+
 // newEvents returns a migration whose table has rows in the order in which an
 // application inserts them: that of their ids.
 func newEvents(t *testing.T, plan string, rows int, at func(n, rows int) time.Duration) *migration {
