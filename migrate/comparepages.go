@@ -15,7 +15,7 @@ func (v *verification) full(ctx context.Context) error {
 		return err
 	}
 	if err = v.walk(ctx); err == nil {
-		err = v.recheck(ctx)
+		err = v.recheck(ctx, v.suspects)
 	}
 	if err != nil {
 		v.marks.leave(ctx)
@@ -111,7 +111,10 @@ func (v *verification) marked(ctx context.Context, p numbered) error {
 	if err != nil {
 		return err
 	}
-	return v.marks.compared(ctx, p.n, outcome{last: p.rows[len(p.rows)-1].Key, compared: compared, suspects: suspects})
+	if err := v.marks.compared(ctx, p.n, outcome{last: p.rows[len(p.rows)-1].Key, compared: compared, suspects: suspects}); err != nil {
+		return err
+	}
+	return v.relieve(ctx)
 }
 
 // page compares rows with what the sink has of them. Those in quarantine are

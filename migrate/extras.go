@@ -13,7 +13,10 @@ func (v *verification) extras(ctx context.Context) error {
 			return err
 		}
 		v.note(0, suspects)
-		return v.marks.looked(ctx, position, suspects)
+		if err := v.marks.looked(ctx, position, suspects); err != nil {
+			return err
+		}
+		return v.relieve(ctx)
 	})
 	if err != nil {
 		return fmt.Errorf("verify: scan the sink: %w", err)

@@ -13,11 +13,25 @@ const movingFor = 10 * time.Minute
 // recheckRows is how many suspects are read again at once.
 const recheckRows = 100
 
+// maxSuspects bounds the memory that suspects take: as many are read again
+// before the end.
+const maxSuspects = 50_000
+
+// relieve reads suspects again if there are too many to be kept until the end.
+func (v *verification) relieve(ctx context.Context) error {
+	v.mu.Lock()
+	var left []suspect
+	if len(v.suspects) >= maxSuspects {
+		left, v.suspects = v.suspects, nil
+	}
+	v.mu.Unlock()
+	return v.recheck(ctx, left)
+}
+
 // recheck reads suspects again on both sides until each is equal once, or has
 // not changed over all delays, or keeps changing for too long.
-func (v *verification) recheck(ctx context.Context) error {
-	left, delays := v.suspects, v.m.plan.Verify.delays()
-	v.suspects = nil
+func (v *verification) recheck(ctx context.Context, left []suspect) error {
+	delays := v.m.plan.Verify.delays()
 	began := time.Now()
 	for round := 0; len(left) > 0; round++ {
 		last := round >= len(delays)-1

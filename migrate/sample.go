@@ -16,7 +16,7 @@ func (v *verification) samples(ctx context.Context) error {
 		if err := v.sample(ctx, v.keys()); err != nil {
 			return err
 		}
-		return v.recheck(ctx)
+		return v.recheck(ctx, v.suspects)
 	}
 	slots := v.record.Slots
 	for i := v.first(slots); slots.Lo <= i && i < slots.Hi; {
@@ -40,7 +40,7 @@ func (v *verification) samples(ctx context.Context) error {
 			i--
 		}
 	}
-	return v.recheck(ctx)
+	return v.recheck(ctx, v.suspects)
 }
 
 // first returns the slot that a walk begins with.

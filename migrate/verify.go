@@ -138,6 +138,8 @@ func (v *verification) list(keys *[]Key, s suspect) {
 	if len(k) == 0 {
 		k, _ = ParseKey(s.stored.Ref)
 	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
 	if len(*keys) < maxListed && !slices.ContainsFunc(*keys, k.Equal) {
 		*keys = append(*keys, k)
 	}

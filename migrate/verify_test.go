@@ -1,7 +1,9 @@
 package migrate_test
 
 import (
+	"context"
 	"errors"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -112,4 +114,29 @@ func TestRecheckIsThePlans(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestManySuspectsAreNotKeptUntilTheEnd: of a sink that is empty, what is
+// missing is read again while the source is still being read.
+func TestManySuspectsAreNotKeptUntilTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, func(p *migrate.Plan) { p.PageRows = 1000 })
+		for h := range 64 {
+			w.fill(h, 1000)
+		}
+		w.source.SetDelay(200 * time.Millisecond)
+		first, once := 0, sync.Once{}
+		w.source.Before(func(_ context.Context, op migtest.SourceOp) error {
+			if op == migtest.SourceGet {
+				once.Do(func() { first = w.source.RowsRead() })
+			}
+			return nil
+		})
+		if v := w.verify(migrate.VerifyOptions{Mode: "full"}); v.Clean || len(v.Missing) != 1000 || v.Compared != 64_000 {
+			t.Errorf("%d missing of %d", len(v.Missing), v.Compared)
+		}
+		if first < 50_000 || first == 64_000 {
+			t.Errorf("suspects were read again after %d rows", first)
+		}
+	})
 }
