@@ -11,9 +11,12 @@ import (
 // the implementations.
 type Database interface {
 	// Write runs fn in a transaction, which it commits if fn returns nil. The
-	// transaction reads what is committed and sees its own writes.
+	// transaction reads what is committed and sees its own writes. After a
+	// deadlock it may run fn again. Once a statement met ErrBusy or
+	// ErrUnavailable, none follows and nothing is committed, whatever fn returns.
 	Write(ctx context.Context, fn func(Conn) error) error
-	// Read runs fn on a connection outside a transaction.
+	// Read runs fn outside a transaction. Its statements may run on several
+	// connections.
 	Read(ctx context.Context, fn func(Conn) error) error
 	// Fence is the statement that locks a shard's row in shard_fence, shared, and
 	// returns its epoch and the database's clock in ms since 1970. Its one

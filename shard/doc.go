@@ -14,7 +14,7 @@
 //	var redeem = shard.SQL("UPDATE coupon_# SET status = 2 WHERE id = ? AND status = 1")
 //
 //	err := cluster.Write(ctx, id, func(tx *shard.Tx) error {
-//		result, err := tx.Exec(ctx, redeem, id)
+//		n, err := tx.Exec(redeem, id)
 //		...
 //	})
 //
@@ -28,8 +28,10 @@
 // shared, and comparing its epoch with the map's. A mover changes that row
 // first, which waits for the transactions that hold it, so a process that read
 // the map, was paused and woke up later cannot write to where the shard was: it
-// gets [ErrMoved], the cluster reads the map again and retries. The same
-// statement reads the database's clock, the only one that decides ([Tx.Now]).
+// gets [ErrMoved], and the cluster reads the map again and follows the shard, or
+// waits for it while it moves. A statement that creates or alters a table ends
+// the fence in MariaDB and MySQL, so none runs while a shard moves. The same
+// statement that locks reads the database's clock, the only one that decides ([Tx.Now]).
 //
 // # What happens if the process dies
 //
