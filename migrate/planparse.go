@@ -21,7 +21,7 @@ func ParsePlan(text []byte, env func(string) (string, bool)) (Plan, error) {
 	if err != nil {
 		return Plan{}, err
 	}
-	f := planFile{values: map[string]string{}, lines: map[string]int{}, raw: map[*yaml.Node]string{}}
+	f := planText{values: map[string]string{}, lines: map[string]int{}, raw: map[*yaml.Node]string{}}
 	if err := f.expand(root, env); err != nil {
 		return Plan{}, err
 	}
@@ -55,8 +55,8 @@ func parseYAML(text []byte) (*yaml.Node, error) {
 	return document.Content[0], nil
 }
 
-// A planFile is what is known of a plan's text.
-type planFile struct {
+// A planText is what is known of a plan's text.
+type planText struct {
 	values map[string]string     // scalars by their key, like "source.kind", as they are written
 	lines  map[string]int        // of the keys; of the whole: ""
 	raw    map[*yaml.Node]string // what was replaced by the environment
@@ -65,7 +65,7 @@ type planFile struct {
 var variable = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)\}`)
 
 // expand replaces ${NAME} in every scalar value below n.
-func (f planFile) expand(n *yaml.Node, env func(string) (string, bool)) error {
+func (f planText) expand(n *yaml.Node, env func(string) (string, bool)) error {
 	if n.Kind == yaml.ScalarNode {
 		return f.expandScalar(n, env)
 	}
@@ -77,7 +77,7 @@ func (f planFile) expand(n *yaml.Node, env func(string) (string, bool)) error {
 	return nil
 }
 
-func (f planFile) expandScalar(n *yaml.Node, env func(string) (string, bool)) error {
+func (f planText) expandScalar(n *yaml.Node, env func(string) (string, bool)) error {
 	for _, m := range variable.FindAllStringSubmatch(n.Value, -1) {
 		v, ok := env(m[1])
 		if !ok {

@@ -18,7 +18,7 @@ type rule struct {
 }
 
 // judge returns the first rule that p breaks.
-func (f planFile) judge(p Plan) error {
+func (f planText) judge(p Plan) error {
 	for _, rules := range [][]rule{p.endRules(), p.slotRules(), p.writeRules(), p.podRules()} {
 		for _, r := range rules {
 			if r.broken {
@@ -30,7 +30,7 @@ func (f planFile) judge(p Plan) error {
 }
 
 // breach returns a broken rule as an error.
-func (f planFile) breach(p Plan, r rule) *PlanError {
+func (f planText) breach(p Plan, r rule) *PlanError {
 	e := &PlanError{Line: p.Line(r.field), Field: r.field, Message: r.message, Remedy: r.remedy}
 	if !strings.Contains(r.message, "%") {
 		return e

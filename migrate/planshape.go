@@ -15,13 +15,13 @@ import (
 
 // check returns the first thing in a file that has not the form of a plan, and
 // notes where everything is.
-func (f planFile) check(root *yaml.Node) error {
+func (f planText) check(root *yaml.Node) error {
 	f.lines[""] = root.Line
 	return f.checkValue(root, reflect.TypeFor[Plan](), "")
 }
 
 // checkValue checks the value of the key path, which is to be read as t.
-func (f planFile) checkValue(n *yaml.Node, t reflect.Type, path string) error {
+func (f planText) checkValue(n *yaml.Node, t reflect.Type, path string) error {
 	for n.Kind == yaml.AliasNode {
 		n = n.Alias
 	}
@@ -42,7 +42,7 @@ func (f planFile) checkValue(n *yaml.Node, t reflect.Type, path string) error {
 
 // checkBlock checks the keys of a block, which are the fields of a struct or
 // the names of columns.
-func (f planFile) checkBlock(n *yaml.Node, t reflect.Type, path string) error {
+func (f planText) checkBlock(n *yaml.Node, t reflect.Type, path string) error {
 	first := map[string]int{}
 	for i := 0; i < len(n.Content); i += 2 {
 		key, value := n.Content[i], n.Content[i+1]
@@ -69,7 +69,7 @@ func (f planFile) checkBlock(n *yaml.Node, t reflect.Type, path string) error {
 }
 
 // checkMerged checks what << takes keys from: a block, or several.
-func (f planFile) checkMerged(n *yaml.Node, t reflect.Type, path string) error {
+func (f planText) checkMerged(n *yaml.Node, t reflect.Type, path string) error {
 	if n.Kind != yaml.SequenceNode {
 		return f.checkValue(n, t, path)
 	}
@@ -165,7 +165,7 @@ func example(path string, f form) string {
 }
 
 // written returns a scalar as the file has it.
-func (f planFile) written(n *yaml.Node) string {
+func (f planText) written(n *yaml.Node) string {
 	if raw, ok := f.raw[n]; ok {
 		return raw
 	}
@@ -179,7 +179,7 @@ var secretive = map[string]bool{"source.dsn": true, "sink.endpoint": true, "stat
 var plainWord = regexp.MustCompile(`^[A-Za-z0-9_.,+ ${}-]{0,40}$`)
 
 // quote returns a value as an error names it.
-func (f planFile) quote(n *yaml.Node, path string) string {
+func (f planText) quote(n *yaml.Node, path string) string {
 	switch n.Kind {
 	case yaml.MappingNode:
 		return "a block of keys"

@@ -50,7 +50,7 @@ func Dial(url string, opts Options) (*Client, error) {
 	}
 	if opts.Token != "" && !opts.InsecureNoTLS && rpcwire.Readable(base) {
 		return nil, &Error{connect.CodeInvalidArgument, "server", fmt.Sprintf("the token would go to %s in clear text", base),
-			"use https://, or allow it with --insecure-no-tls, Options.InsecureNoTLS"}
+			"use https://, or allow it by Options.InsecureNoTLS"}
 	}
 	transport, err := rpcwire.NewTransport(opts.CAFile)
 	if err != nil {
