@@ -2,6 +2,7 @@ package coupon
 
 import (
 	"encoding/json"
+	"slices"
 	"time"
 
 	"github.com/tallystick/tallystick/shard"
@@ -26,6 +27,12 @@ const (
 
 // Statuses returns all of them.
 func Statuses() []Status { return []Status{Available, Issued, Redeemed, Expired, Reserved, Voided} }
+
+// ParseStatus returns the status of a name in capitals, and whether it is one.
+func ParseStatus(name string) (Status, bool) {
+	k := slices.Index(statusNames[:], name)
+	return Status(k), k >= 0
+}
 
 var statusNames = [...]string{"AVAILABLE", "ISSUED", "REDEEMED", "EXPIRED", "RESERVED", "VOIDED"}
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tallystick/tallystick/coupon"
 	"github.com/tallystick/tallystick/internal/settings"
 	"github.com/tallystick/tallystick/sequence"
 )
@@ -106,7 +107,10 @@ func undialled(err error) error {
 	if e, ok := errors.AsType[*sequence.Error](err); ok {
 		return &usageError{err: errors.New(e.Message), field: e.Field, remedy: e.Remedy}
 	}
-	message, remedy, _ := strings.Cut(strings.TrimPrefix(err.Error(), "seqrpc: "), " (")
+	if r, ok := errors.AsType[*coupon.Refusal](err); ok {
+		return &usageError{err: errors.New(r.Message), field: r.Field}
+	}
+	message, remedy, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(err.Error(), "couponrpc: "), "seqrpc: "), " (")
 	return &usageError{err: errors.New(message), field: "server", remedy: strings.TrimSuffix(remedy, ")")}
 }
 

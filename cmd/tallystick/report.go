@@ -130,6 +130,9 @@ func describe(err error, usage bool) failure {
 	if e, ok := describeMigration(err); ok {
 		f = e
 	}
+	if e, ok := describeCoupon(err); ok {
+		f = e
+	}
 	if e, ok := errors.AsType[*sequence.Error](err); ok { // after: its cause may be one that migrations have too
 		f = describeCoded(e)
 	}

@@ -88,9 +88,10 @@ func untilSignal(ctx context.Context) (context.Context, context.CancelFunc) {
 func newRoot(c *cli) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "tallystick",
-		Short: "Keys without a database",
-		Long: `Tallystick hands out unique, rising numbers to many processes at once, without
-a database round trip for each.
+		Short: "Keys, migrations and coupons beyond one database",
+		Long: `Tallystick is what a team needs that outgrows its one database: sequences without
+a round trip for each value, migrations that lose no row, and coupons that are
+redeemed exactly once.
 
 Start a server, then take values from it:
 
@@ -109,7 +110,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 3 differences or rows in quarantine
 	root.SetIn(c.in)
 	root.SetOut(c.out)
 	root.SetErr(c.err)
-	root.AddCommand(newServe(c), newSeq(c), newMigrate(c), newToken(c), newVersion(c))
+	root.AddCommand(newServe(c), newSeq(c), newMigrate(c), newCoupon(c), newToken(c), newVersion(c))
 	root.Version = version
 	root.SetVersionTemplate("tallystick {{.Version}}\n")
 	root.SetFlagErrorFunc(flagError)

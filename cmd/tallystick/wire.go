@@ -264,3 +264,18 @@ func couponScope(procedure string) access.Scope { return access.Scope(couponrpc.
 
 // couponRefusal returns a refusal as an interceptor gives it.
 func couponRefusal(r *coupon.Refusal) error { return couponrpc.Encode(r) }
+
+// coupons is what the commands need of a server.
+type coupons = *couponrpc.Client
+
+// A couponRef names a coupon as people do.
+type couponRef = couponrpc.Ref
+
+// dialCoupons returns the coupons of the server that r names.
+func dialCoupons(r remote, token string) (coupons, error) {
+	server, _, _ := strings.Cut(r.server, ",")
+	return couponrpc.Dial(server, couponrpc.ClientOptions{Token: token, CAFile: r.tlsCA, Timeout: r.timeout, InsecureNoTLS: r.insecureNoTLS})
+}
+
+// couponJSON returns what a call came to as the wire prints it.
+func couponJSON(v any) ([]byte, error) { return couponrpc.MarshalJSON(v) }

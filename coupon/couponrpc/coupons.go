@@ -1,8 +1,8 @@
 package couponrpc
 
 import (
+	"cmp"
 	"context"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -131,16 +131,14 @@ func (c coupons) History(ctx context.Context, m *couponv1.HistoryRequest) (*coup
 }
 
 func (c coupons) OrderCoupons(ctx context.Context, m *couponv1.OrderCouponsRequest) (*couponv1.OrderCouponsResponse, error) {
-	query := []string{"order", m.GetOrderNo(), m.GetRole()}
+	role := cmp.Or(coupon.OrderRole(m.GetRole()), coupon.OrderIssued)
+	query := []string{"order", m.GetOrderNo(), string(role)}
 	at, err := parseToken(m.GetPageToken(), query...)
-	if err == nil && m.GetRole() != "" && m.GetRole() != "issued" {
-		err = invalid("role", "role is %.40q: want issued", m.GetRole())
-	}
 	if err != nil {
 		return nil, c.fail(ctx, err)
 	}
 	n := pageSize(m.GetPageSize(), defaultPage)
-	all, err := c.svc.OrderCoupons(ctx, m.GetOrderNo(), coupon.ID(at.id), n)
+	all, err := c.svc.OrderCoupons(ctx, m.GetOrderNo(), role, coupon.ID(at.id), n)
 	answer := &couponv1.OrderCouponsResponse{Coupons: encodeCoupons(all, time.Now())}
 	if len(all) == n {
 		answer.NextPageToken = place{id: int64(all[n-1].ID)}.token(query...)
@@ -176,11 +174,11 @@ func parseStatuses(names []string) ([]coupon.Status, error) {
 		if name == "" {
 			continue
 		}
-		k := slices.IndexFunc(coupon.Statuses(), func(s coupon.Status) bool { return s.String() == name })
-		if k < 0 {
+		s, ok := coupon.ParseStatus(name)
+		if !ok {
 			return nil, invalid("status", "status is %.40q: want one of %v", name, coupon.Statuses())
 		}
-		all = append(all, coupon.Statuses()[k])
+		all = append(all, s)
 	}
 	return all, nil
 }

@@ -1,0 +1,108 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tallystick/tallystick/coupon"
+)
+
+func newCouponLookup(c *cli) *cobra.Command {
+	var user string
+	cmd := &cobra.Command{
+		Use:     "lookup CODE|ID",
+		Short:   "Show a coupon",
+		Long:    "Show a coupon. With --user it is shown only if that user may see it.",
+		Example: "  tallystick coupon lookup 7ZKQ-9XW2-4HBD-M8TE",
+		Args:    names("CODE|ID"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return c.withCoupons(cmd, func(ctx context.Context, s coupons) error {
+				got, err := s.Get(ctx, aCoupon(args[0]), user)
+				if err != nil {
+					return err
+				}
+				return c.printCoupon(got, got)
+			})
+		},
+	}
+	cmd.Flags().StringVar(&user, "user", "", "`user` who asks (default: the platform itself)")
+	return cmd
+}
+
+func newCouponHistory(c *cli) *cobra.Command {
+	return &cobra.Command{
+		Use:   "history ID",
+		Short: "Show what happened to a coupon",
+		Args:  names("ID"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			id, err := anID("coupon", args[0])
+			if err != nil {
+				return err
+			}
+			return c.withCoupons(cmd, func(ctx context.Context, s coupons) error {
+				events, err := s.History(ctx, coupon.ID(id))
+				if err != nil {
+					return err
+				}
+				return printMany(c, events, "VERSION\tEVENT\tAT\tUSER\tORDER\tREQUEST\tACTOR", func(e coupon.Event) string {
+					return fmt.Sprintf("%d\t%s\t%s\t%s\t%s\t%s\t%s", e.Version, e.Type, instant(e.At), e.User, e.Order, e.Request, e.Actor)
+				})
+			})
+		},
+	}
+}
+
+func newCouponWallet(c *cli) *cobra.Command {
+	var status []string
+	var q coupon.WalletQuery
+	var limit int
+	cmd := &cobra.Command{
+		Use:   "wallet USER",
+		Short: "List a user's coupons",
+		Long:  "List a user's coupons, those that expire first in front.",
+		Args:  names("USER"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			q.User, q.Size = args[0], min(limit, coupon.MaxPage)
+			for _, name := range status {
+				s, ok := coupon.ParseStatus(name)
+				if !ok {
+					return &usageError{err: fmt.Errorf("--status %q is not known", name), field: "status", remedy: fmt.Sprintf("use some of %v", coupon.Statuses())}
+				}
+				q.Status = append(q.Status, s)
+			}
+			if limit < 1 {
+				return &usageError{err: errors.New("--limit is out of range"), field: "limit", remedy: "use at least 1"}
+			}
+			return c.withCoupons(cmd, func(ctx context.Context, s coupons) error {
+				all, err := wholeWallet(ctx, s, q, limit)
+				if err != nil {
+					return err
+				}
+				return c.printCoupons(all)
+			})
+		},
+	}
+	f := cmd.Flags()
+	f.StringSliceVar(&status, "status", nil, "only coupons that are this now: `ISSUED`, RESERVED, REDEEMED or EXPIRED")
+	f.BoolVar(&q.Fresh, "fresh", false, "look up those on other shards")
+	f.IntVar(&limit, "limit", 1000, "at most so `many`")
+	return cmd
+}
+
+// wholeWallet returns a user's coupons, page by page, limit at most.
+func wholeWallet(ctx context.Context, s coupons, q coupon.WalletQuery, limit int) ([]coupon.Coupon, error) {
+	var all []coupon.Coupon
+	for token := ""; ; {
+		page, next, err := s.Wallet(ctx, q, token)
+		if err != nil {
+			return nil, err
+		}
+		if all = append(all, page...); next == "" || len(all) >= limit {
+			return all[:min(len(all), limit)], nil
+		}
+		token = next
+	}
+}

@@ -1,0 +1,167 @@
+package couponrpc
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"connectrpc.com/connect"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/protobuf/types/known/structpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/tallystick/tallystick/coupon"
+	"github.com/tallystick/tallystick/coupon/couponrpc/couponv1"
+)
+
+// decodeFailure returns the refusal behind the error of a call. url is who was
+// asked.
+func decodeFailure(url string, err error) error {
+	failure, ok := errors.AsType[*connect.Error](err)
+	if !ok {
+		return err
+	}
+	r := &coupon.Refusal{Message: failure.Message()}
+	for _, d := range failure.Details() {
+		value, err := d.Value()
+		if err != nil {
+			continue
+		}
+		switch v := value.(type) {
+		case *errdetails.ErrorInfo:
+			r.Code, r.Retryable, r.Held = v.GetReason(), v.GetMetadata()["retryable"] == "true", splitIDs(v.GetMetadata()["coupon_ids"])
+		case *errdetails.BadRequest:
+			r.Field = v.GetFieldViolations()[0].GetField()
+		}
+	}
+	switch {
+	case r.Code != "":
+	case failure.Code() == connect.CodeUnavailable, failure.Code() == connect.CodeDeadlineExceeded:
+		r.Code, r.Retryable = "SHARD_UNAVAILABLE", true
+		r.Message = "cannot reach " + url + ": " + failure.Message()
+	case failure.Code() == connect.CodeUnimplemented, failure.Code() == connect.CodeNotFound:
+		r.Code, r.Message = codeNotFound, url+" does not serve coupons"
+	default:
+		r.Code = strings.ToUpper(failure.Code().String())
+	}
+	return r
+}
+
+func splitIDs(list string) []coupon.ID {
+	var ids []coupon.ID
+	for text := range strings.SplitSeq(list, ",") {
+		if n, err := strconv.ParseInt(text, 10, 64); err == nil {
+			ids = append(ids, coupon.ID(n))
+		}
+	}
+	return ids
+}
+
+// decodeAll decodes each of a list.
+func decodeAll[M, T any](list []M, decode func(M) (T, error)) ([]T, error) {
+	all := make([]T, 0, len(list))
+	for _, m := range list {
+		one, err := decode(m)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, one)
+	}
+	return all, nil
+}
+
+// when is the reverse of instant.
+func when(t *timestamppb.Timestamp) time.Time {
+	if t == nil {
+		return time.Time{}
+	}
+	return t.AsTime()
+}
+
+func decodeMoney(m *couponv1.Money) coupon.Amount {
+	return coupon.Amount{Minor: m.GetAmountMinor(), Currency: m.GetCurrency()}
+}
+
+func decodeOne(m *couponv1.Campaign) (coupon.Campaign, error) {
+	c := coupon.Campaign{
+		ID: m.GetId(), Name: m.GetName(), Kind: m.GetKind(), Source: m.GetSource(), State: coupon.CampaignState(m.GetState()),
+		Total: int64(m.GetTotal()), Generated: int64(m.GetGenerated()), PerUserLimit: int(m.GetPerUserLimit()),
+		ValidFrom: when(m.ValidFrom), ValidUntil: when(m.ValidUntil), ValidDays: int(m.GetValidDays()), TimeZone: m.GetTimeZone(),
+		Value: decodeMoney(m.GetValue()), VoidPolicy: coupon.VoidPolicy{Kind: m.GetVoidPolicy().GetKind(), Days: int(m.GetVoidPolicy().GetDays())},
+		Created: when(m.CreatedAt), Version: m.GetVersion(),
+	}
+	var err error
+	if m.Attributes != nil {
+		c.Attributes, err = m.GetAttributes().MarshalJSON()
+	}
+	return c, err
+}
+
+// encodeCreate is the reverse of decodeCampaign.
+func encodeCreate(c coupon.Campaign) (*couponv1.CreateRequest, error) {
+	if c.Total < 0 || c.Total > coupon.MaxTotal { // the wire has fewer bits
+		return nil, invalid("total", "total is %d: want 1 to %d", c.Total, coupon.MaxTotal)
+	}
+	m := &couponv1.CreateRequest{
+		Name: c.Name, Kind: c.Kind, Source: c.Source, Total: uint32(c.Total), PerUserLimit: uint32(max(0, c.PerUserLimit)),
+		ValidFrom: instant(c.ValidFrom), ValidUntil: instant(c.ValidUntil), ValidDays: uint32(max(0, c.ValidDays)), TimeZone: c.TimeZone,
+		Value: encodeMoney(c.Value), VoidPolicy: &couponv1.VoidPolicy{Kind: c.VoidPolicy.Kind, Days: uint32(max(0, c.VoidPolicy.Days))},
+	}
+	if c.Attributes != nil {
+		m.Attributes = new(structpb.Struct)
+		if err := m.Attributes.UnmarshalJSON(c.Attributes); err != nil {
+			return nil, invalid("attributes", "attributes are not a JSON object")
+		}
+	}
+	return m, nil
+}
+
+// decodeCoupon returns a coupon as the server saw it: its status is the computed
+// one.
+func decodeCoupon(m *couponv1.Coupon) (coupon.Coupon, error) {
+	code, err := coupon.ParseStored(strings.ReplaceAll(m.GetCode(), "-", ""))
+	status, known := coupon.ParseStatus(m.GetStatus())
+	if !known {
+		err = errors.Join(err, fmt.Errorf("couponrpc: status %q is not known: the server is newer", m.GetStatus()))
+	}
+	return coupon.Coupon{
+		ID: coupon.ID(m.GetId()), Code: code, Campaign: m.GetCampaignId(), User: m.GetUserId(), Order: m.GetOrderNo(),
+		Status: status, Value: decodeMoney(m.GetValue()),
+		Valid:         coupon.Window{From: when(m.ValidFrom), Until: when(m.ExpireTime)},
+		ReservedUntil: when(m.ReservedUntil), RedeemedAt: when(m.RedeemedAt), RedeemedOrder: m.GetRedeemedOrderNo(),
+		Version: m.GetVersion(),
+	}, err
+}
+
+func decodeResult(m *couponv1.CouponResult) (coupon.Result, error) {
+	c, err := decodeCoupon(m.GetCoupon())
+	return coupon.Result{Coupon: c, Replayed: m.GetReplayed(), At: time.Now()}, err
+}
+
+func decodeOperation(m *couponv1.Operation) (coupon.Operation, error) {
+	return coupon.Operation{
+		ID: m.GetId(), Kind: m.GetKind(), Done: m.GetDone(), Total: int64(m.GetTotal()),
+		Succeeded: int64(m.GetSucceeded()), Failed: int64(m.GetFailed()), Error: m.GetError(),
+	}, nil
+}
+
+func decodeIssue(m *couponv1.IssueResponse) (coupon.Issue, error) {
+	issue := coupon.Issue{Batch: coupon.Batch{BatchKey: coupon.BatchKey{Number: m.GetBatchNo()}}, At: time.Now()}
+	if m.GetOperation() != nil {
+		op, err := decodeOperation(m.GetOperation())
+		issue.Operation = &op
+		return issue, err
+	}
+	var err error
+	issue.Coupons, err = decodeAll(m.GetCoupons(), decodeCoupon)
+	return issue, err
+}
+
+func decodeEvent(m *couponv1.Event) (coupon.Event, error) {
+	return coupon.Event{
+		Version: m.GetVersion(), Type: coupon.EventType(m.GetType()), At: when(m.At), Actor: m.GetActor(),
+		User: m.GetUserId(), Order: m.GetOrderNo(), Request: m.GetRequestNo(),
+	}, nil
+}
