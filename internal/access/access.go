@@ -42,7 +42,7 @@ func ParseScope(s string) (Scope, error) {
 	if slices.Contains(Scopes(), Scope(s)) {
 		return Scope(s), nil
 	}
-	return "", fmt.Errorf("scope %q is not known: use lease, issue, claim, redeem or admin", s)
+	return "", fmt.Errorf("scope %q is not known (use lease, issue, claim, redeem or admin)", s)
 }
 
 // Any is what needs no scope in particular. No token has it.
@@ -134,11 +134,11 @@ func Parse(b []byte) (List, error) {
 		Tokens []Token `json:"tokens"`
 	}
 	if err := json.Unmarshal(b, &content); err != nil {
-		return List{}, fmt.Errorf("is not a token file: %w; %s", err, repair)
+		return List{}, fmt.Errorf("is not a token file: %w (%s)", err, repair)
 	}
 	for _, t := range content.Tokens {
 		if err := t.check(); err != nil {
-			return List{}, fmt.Errorf("%w; %s", err, repair)
+			return List{}, fmt.Errorf("%w (%s)", err, repair)
 		}
 	}
 	return List{Exists: true, Tokens: content.Tokens}, nil
@@ -149,8 +149,8 @@ func Parse(b []byte) (List, error) {
 const repair = "put a sound copy in its place, or move it away and make new tokens with `tallystick token create`"
 
 func (t Token) check() error {
-	if _, err := ParseScope(string(t.Scope)); err != nil {
-		return fmt.Errorf("token %q: %w", t.ID, err)
+	if !slices.Contains(Scopes(), t.Scope) {
+		return fmt.Errorf("token %q: scope %q is not known", t.ID, t.Scope)
 	}
 	if b, err := hex.DecodeString(t.Hash); err != nil || len(b) != sha256.Size {
 		return fmt.Errorf("token %q: its sha256 is not 64 hexadecimal digits", t.ID)
@@ -160,8 +160,11 @@ func (t Token) check() error {
 
 // checkLabel refuses what would garble a list.
 func checkLabel(label string) error {
-	if len(label) > 255 || strings.ContainsFunc(label, unicode.IsControl) {
-		return errors.New("label: use at most 255 bytes without control characters")
+	if len(label) > 255 {
+		return fmt.Errorf("the label has %d bytes (use at most 255)", len(label))
+	}
+	if strings.ContainsFunc(label, unicode.IsControl) {
+		return errors.New("the label has a control character, like the end of a line (write it as one line of text)")
 	}
 	return nil
 }

@@ -134,9 +134,26 @@ func TestBearerIsReadFromItsHeaderOnly(t *testing.T) {
 }
 
 func TestLabelsAreText(t *testing.T) {
-	for _, label := range []string{"a\nb", strings.Repeat("x", 256)} {
-		if _, _, err := access.Create(filepath.Join(t.TempDir(), "t"), access.Lease, label); err == nil {
-			t.Errorf("%q was accepted", label)
+	for label, want := range map[string]string{
+		"a\nb":                   "the label has a control character, like the end of a line (write it as one line of text)",
+		strings.Repeat("x", 256): "the label has 256 bytes (use at most 255)",
+	} {
+		if _, _, err := access.Create(filepath.Join(t.TempDir(), "t"), access.Lease, label); err == nil || err.Error() != want {
+			t.Errorf("%q: %v", label, err)
+		}
+	}
+}
+
+// TestDamagedFilesSayHow, in one line.
+func TestDamagedFilesSayHow(t *testing.T) {
+	const remedy = " (put a sound copy in its place, or move it away and make new tokens with `tallystick token create`)"
+	for content, want := range map[string]string{
+		"{":                                      "is not a token file: unexpected end of JSON input" + remedy,
+		`{"tokens":[{"id":"a","scope":"root"}]}`: `token "a": scope "root" is not known` + remedy,
+		`{"tokens":[{"id":"a","scope":"lease","sha256":"0"}]}`: `token "a": its sha256 is not 64 hexadecimal digits` + remedy,
+	} {
+		if _, err := access.Parse([]byte(content)); err == nil || err.Error() != want {
+			t.Errorf("%s: %v", content, err)
 		}
 	}
 }
