@@ -114,7 +114,12 @@ func (c *cli) serve(ctx context.Context, o serveOptions) (err error) {
 	if err != nil {
 		return err
 	}
-	s, err := newServer(o, service, coupons, tokens, logger)
+	traces, err := openTracing(ctx, logger)
+	if err != nil {
+		return err
+	}
+	defer traces.close(logger)
+	s, err := newServer(o, service, coupons, tokens, traces, logger)
 	if err != nil {
 		return err
 	}

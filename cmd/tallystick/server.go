@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"time"
 
@@ -43,14 +44,14 @@ type server struct {
 	stopped  chan struct{} // closed when stopping begins
 }
 
-func newServer(o serveOptions, service *sequence.Service, coupons *platform, tokens *watched.File[access.List], log *slog.Logger) (*server, error) {
+func newServer(o serveOptions, service *sequence.Service, coupons *platform, tokens *watched.File[access.List], traces *tracing, log *slog.Logger) (*server, error) {
 	s := &server{service: service, coupons: coupons, tokens: tokens, log: log, drain: o.drainTimeout, stopped: make(chan struct{})}
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), sequenceMetrics(service))
 	guard := newGuard(o, tokens, registry)
 	guard.log = log
 	observer := observe.New(observe.Options{Metrics: registry, Logger: log, Caller: tokenOf, Changes: changesSequences, Parts: changedSequences})
-	path, rpc := serveSequences(service, observer.Handler()...)
+	path, rpc := serveSequences(service, slices.Concat(traces.calls, observer.Handler())...)
 
 	mux := http.NewServeMux()
 	mux.Handle(path, guard.calls(rpc))
@@ -60,7 +61,7 @@ func newServer(o serveOptions, service *sequence.Service, coupons *platform, tok
 	mux.HandleFunc("GET /readyz", s.ready)
 
 	if coupons != nil {
-		handler, err := serveCoupons(coupons, log, connect.WithInterceptors(connect.UnaryInterceptorFunc(guard.scoped)))
+		handler, err := serveCoupons(coupons, log, append(traces.calls, connect.WithInterceptors(connect.UnaryInterceptorFunc(guard.scoped)))...)
 		if err != nil {
 			return nil, err
 		}
