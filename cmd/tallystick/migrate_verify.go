@@ -26,8 +26,8 @@ func newMigrateVerify(p *planFile) *cobra.Command {
 		Long: `Compare the sink with the source and print the keys that are missing, different,
 extra or unsettled, up to 1,000 of each. Both may be written to meanwhile.
 
-  counts   both sides counted: blind to a row lost and one too many, and to what
-           is inserted or deleted meanwhile
+  counts   both sides counted: blind to a row lost and one too many, and not equal
+           while rows are inserted or deleted
   samples  some rows of every slot: finds what was lost in clusters
   full     every row of both sides: what a switch of the readers should rest on
 
