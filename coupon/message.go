@@ -1,0 +1,147 @@
+package coupon
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// A Message tells whoever follows the coupons of an event. It has all of the
+// coupon after the event, so that its reader needs no other message: by
+// Coupon.Version it tells which of two is newer, whatever order they come in and
+// however often.
+//
+// A bulk step makes one message for all its coupons. Its Coupon is what they have
+// in common, which is all but id and code; the id is that of the first, so that
+// Event.Coupon and Coupon.Version name every message.
+type Message struct {
+	Event  Event
+	Coupon Coupon
+	IDs    []ID // of a bulk step; none: the message is about one coupon
+}
+
+// ErrMalformedMessage tells that a text is no message of an event.
+var ErrMalformedMessage = errors.New("coupon: not the message of an event")
+
+// A messageText is a message as it is stored and published. Times are ms since
+// 1970; what has no value is left out. Fields may be added, none may change.
+type messageText struct {
+	Type    EventType  `json:"type"`
+	At      int64      `json:"at"`
+	Actor   string     `json:"actor,omitempty"`
+	User    string     `json:"user,omitempty"`
+	Order   string     `json:"order,omitempty"`
+	Request string     `json:"request,omitempty"`
+	Coupon  couponText `json:"coupon"`
+	IDs     []ID       `json:"ids,omitempty"`
+}
+
+// A couponText is a coupon in a messageText.
+type couponText struct {
+	ID            ID              `json:"id"`
+	Version       uint32          `json:"version"`
+	Code          string          `json:"code,omitempty"`
+	Campaign      int64           `json:"campaign"`
+	Status        Status          `json:"status"`
+	User          string          `json:"user,omitempty"`
+	Order         string          `json:"order,omitempty"`
+	IssuedAt      int64           `json:"issued_at,omitempty"`
+	ValidFrom     int64           `json:"valid_from,omitempty"`
+	ValidUntil    int64           `json:"valid_until,omitempty"`
+	ReservedOrder string          `json:"reserved_order,omitempty"`
+	ReservedUntil int64           `json:"reserved_until,omitempty"`
+	RedeemedOrder string          `json:"redeemed_order,omitempty"`
+	RedeemedUser  string          `json:"redeemed_user,omitempty"`
+	RedeemedAt    int64           `json:"redeemed_at,omitempty"`
+	Kind          string          `json:"kind"`
+	ValueMinor    int64           `json:"value_minor"`
+	Currency      string          `json:"currency"`
+	VoidKind      string          `json:"void_kind"`
+	VoidDays      int             `json:"void_days,omitempty"`
+	Attributes    json.RawMessage `json:"attributes,omitempty"`
+	Created       int64           `json:"created"`
+	Updated       int64           `json:"updated"`
+}
+
+// Encode returns the message as JSON. It fails if the coupon's attributes are
+// none.
+func (m Message) Encode() ([]byte, error) {
+	e, c := m.Event, textOf(m.Coupon)
+	if len(m.IDs) > 0 {
+		c.Code = ""
+	}
+	return json.Marshal(messageText{
+		Type: e.Type, At: millisOf(e.At), Actor: e.Actor, User: e.User, Order: e.Order, Request: e.Request, Coupon: c, IDs: m.IDs,
+	})
+}
+
+// DecodeMessage reads what [Message.Encode] returned, or fails with
+// [ErrMalformedMessage]. Fields that it does not know are passed over: a newer
+// process may have added them.
+func DecodeMessage(text []byte) (Message, error) {
+	var t messageText
+	if err := json.Unmarshal(text, &t); err != nil {
+		return Message{}, fmt.Errorf("%w: %w", ErrMalformedMessage, err)
+	}
+	if t.Type == "" || t.Coupon.ID <= 0 || t.Coupon.Version == 0 {
+		return Message{}, fmt.Errorf("%w: it lacks type, coupon id or version", ErrMalformedMessage)
+	}
+	c, err := t.Coupon.coupon()
+	if err != nil {
+		return Message{}, fmt.Errorf("%w: coupon %d: %w", ErrMalformedMessage, t.Coupon.ID, err)
+	}
+	return Message{
+		Event: Event{
+			Coupon: c.ID, Version: c.Version, Type: t.Type, At: timeOf(t.At),
+			Actor: t.Actor, User: t.User, Order: t.Order, Request: t.Request,
+		},
+		Coupon: c, IDs: t.IDs,
+	}, nil
+}
+
+func textOf(c Coupon) couponText {
+	return couponText{
+		ID: c.ID, Version: c.Version, Code: c.Code.Symbols(), Campaign: c.Campaign, Status: c.Status,
+		User: c.User, Order: c.Order, IssuedAt: millisOf(c.IssuedAt),
+		ValidFrom: millisOf(c.Valid.From), ValidUntil: millisOf(c.Valid.Until),
+		ReservedOrder: c.ReservedOrder, ReservedUntil: millisOf(c.ReservedUntil),
+		RedeemedOrder: c.RedeemedOrder, RedeemedUser: c.RedeemedUser, RedeemedAt: millisOf(c.RedeemedAt),
+		Kind: c.Kind, ValueMinor: c.Value.Minor, Currency: c.Value.Currency,
+		VoidKind: c.VoidPolicy.Kind, VoidDays: c.VoidPolicy.Days, Attributes: c.Attributes,
+		Created: millisOf(c.Created), Updated: millisOf(c.Updated),
+	}
+}
+
+func (t couponText) coupon() (Coupon, error) {
+	var code Code
+	var err error
+	if t.Code != "" {
+		code, err = ParseStored(t.Code)
+	}
+	return Coupon{
+		ID: t.ID, Version: t.Version, Code: code, Campaign: t.Campaign, Status: t.Status,
+		User: t.User, Order: t.Order, IssuedAt: timeOf(t.IssuedAt),
+		Valid:         Window{From: timeOf(t.ValidFrom), Until: timeOf(t.ValidUntil)},
+		ReservedOrder: t.ReservedOrder, ReservedUntil: timeOf(t.ReservedUntil),
+		RedeemedOrder: t.RedeemedOrder, RedeemedUser: t.RedeemedUser, RedeemedAt: timeOf(t.RedeemedAt),
+		Kind: t.Kind, Value: Amount{Minor: t.ValueMinor, Currency: t.Currency},
+		VoidPolicy: VoidPolicy{Kind: t.VoidKind, Days: t.VoidDays}, Attributes: t.Attributes,
+		Created: timeOf(t.Created), Updated: timeOf(t.Updated),
+	}, err
+}
+
+// millisOf returns a time in ms since 1970, 0 for none.
+func millisOf(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixMilli()
+}
+
+func timeOf(millis int64) time.Time {
+	if millis == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(millis).UTC()
+}
