@@ -111,26 +111,77 @@ func (s *Service) fresh(ctx context.Context, home shard.Key, coupons []Coupon) (
 	return coupons, nil
 }
 
-// OrderCoupons returns coupons that were issued to an order, by rising id, from
-// those above after on: n at most. It asks every shard, for the order's batches.
-func (s *Service) OrderCoupons(ctx context.Context, order string, after ID, n int) ([]Coupon, error) {
+// An OrderRole is what an order has to do with a coupon.
+type OrderRole string
+
+// The roles.
+const (
+	OrderIssued   OrderRole = "issued"   // the coupon was issued to it
+	OrderConsumed OrderRole = "consumed" // it redeemed the coupon
+)
+
+// OrderCoupons returns coupons of an order, by rising id, from those above after
+// on: n at most. For those issued to it every shard is asked. One that it redeemed
+// is listed a moment after that, when the event has come to the order's shard; one
+// whose redemption was voided is not listed.
+func (s *Service) OrderCoupons(ctx context.Context, order string, role OrderRole, after ID, n int) ([]Coupon, error) {
 	if err := (Call{Order: order}).check("order_no"); err != nil {
 		return nil, err
 	}
 	if n < 1 || n > MaxPage {
 		return nil, invalidField("page_size", "page_size is %d: want 1 to %d", n, MaxPage)
 	}
+	switch role {
+	case OrderIssued:
+		coupons, err := s.issuedTo(ctx, order, after, n)
+		return coupons, s.refusal(err)
+	case OrderConsumed:
+		coupons, err := s.redeemedBy(ctx, order, after, n)
+		return coupons, s.refusal(err)
+	}
+	return nil, invalidField("role", "role is %.40q: want %s or %s", role, OrderIssued, OrderConsumed)
+}
+
+func (s *Service) issuedTo(ctx context.Context, order string, after ID, n int) ([]Coupon, error) {
 	ids, err := s.orderIDs(ctx, order)
 	if err != nil {
-		return nil, s.refusal(err)
+		return nil, err
 	}
 	from, _ := slices.BinarySearch(ids, after+1)
-	ids = ids[from:min(len(ids), from+n)]
+	return s.couponsOf(ctx, ids[from:min(len(ids), from+n)])
+}
+
+// redeemedBy asks the order's shard which coupons they are and the coupons' own
+// shards whether they still are.
+func (s *Service) redeemedBy(ctx context.Context, order string, after ID, n int) (coupons []Coupon, err error) {
+	for {
+		var ids []ID
+		err := s.store.Read(ctx, shard.Text(order), func(rows Rows) (err error) {
+			ids, err = rows.Redeemed(order, after, n)
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+		some, err := s.couponsOf(ctx, ids)
+		if err != nil {
+			return nil, err
+		}
+		coupons = append(coupons, slices.DeleteFunc(some, func(c Coupon) bool { return c.RedeemedOrder != order })...)
+		if len(coupons) >= n || len(ids) < n {
+			return coupons[:min(n, len(coupons))], nil
+		}
+		after = ids[len(ids)-1]
+	}
+}
+
+// couponsOf returns coupons, wherever they are, by rising id.
+func (s *Service) couponsOf(ctx context.Context, ids []ID) ([]Coupon, error) {
 	coupons := make([]Coupon, 0, len(ids))
 	for at, some := range splitByShard(ids) {
 		got, err := s.couponsOn(ctx, at, some)
 		if err != nil {
-			return nil, s.refusal(err)
+			return nil, err
 		}
 		coupons = append(coupons, got...)
 	}

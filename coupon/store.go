@@ -49,6 +49,9 @@ type Rows interface {
 	Chunks(campaign int64, batch string) ([]Chunk, error)
 	// OrderBatches returns an order's batches.
 	OrderBatches(order string) ([]BatchKey, error)
+	// Redeemed returns up to n coupons with an id above after that an order
+	// redeemed, by rising id, as far as this shard was told.
+	Redeemed(order string, after ID, n int) ([]ID, error)
 }
 
 // A Tx reads from and writes to one shard, all or nothing.
@@ -71,6 +74,9 @@ type Changes interface {
 	// Keep writes c into its user's wallet, on this shard, unless a newer version
 	// is there.
 	Keep(c Coupon) error
+	// KeepRedemption writes r into the list of its order's coupons, on this shard,
+	// unless a newer version is there.
+	KeepRedemption(r OrderRedemption) error
 }
 
 // Claiming is what claims and binds need beside.
@@ -151,6 +157,14 @@ type Chunk struct {
 	Shard    shard.Shard
 	Chunk    int // from 0 on, per shard
 	IDs      []ID
+}
+
+// An OrderRedemption is that an order redeemed a coupon, or that this was voided.
+type OrderRedemption struct {
+	Order   string
+	Coupon  ID
+	Version uint32 // of the coupon, after that
+	Voided  bool
 }
 
 // A WalletKey is a place in a wallet, which is ordered by end and then by id.

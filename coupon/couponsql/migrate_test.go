@@ -113,8 +113,8 @@ func testOpenedBySeveral(t *testing.T, o couponsql.Options) {
 
 func testNewerSchema(t *testing.T, k kind, o couponsql.Options) {
 	for _, c := range []struct{ db, set, back, want string }{
-		{o.Shards[4].At, "UPDATE shard_schema SET version = 99 WHERE shard = 17", "UPDATE shard_schema SET version = 1 WHERE shard = 17",
-			"schema of shard 17 in database db4: couponsql: the schema has version 99, this program knows 1: use a newer program"},
+		{o.Shards[4].At, "UPDATE shard_schema SET version = 99 WHERE shard = 17", "UPDATE shard_schema SET version = 2 WHERE shard = 17",
+			"schema of shard 17 in database db4: couponsql: the schema has version 99, this program knows 2: use a newer program"},
 		{o.Control.At, "UPDATE control_schema SET version = 99", "UPDATE control_schema SET version = 1",
 			"schema of the control database: couponsql: the schema has version 99, this program knows 1: use a newer program"},
 	} {

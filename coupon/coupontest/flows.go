@@ -229,7 +229,7 @@ func order(t *testing.T, w *World) {
 	seen := map[coupon.ID]bool{}
 	var each [shard.Count]int
 	for after := coupon.ID(0); ; {
-		page, err := w.OrderCoupons(ctx, "big", after, 500)
+		page, err := w.OrderCoupons(ctx, "big", coupon.OrderIssued, after, 500)
 		if err != nil {
 			t.Fatal(err)
 		}
