@@ -33,7 +33,11 @@ type entry struct {
 // encode returns the item of a row, or why DynamoDB cannot hold it. It depends
 // on nothing but the row and the plan.
 func (s *Sink) encode(r migrate.Row) (entry, error) {
-	i := make(item, len(r.Fields)+2)
+	return s.encodeInto(make(item, len(r.Fields)+2), r)
+}
+
+// encodeInto is encode with an empty item to fill.
+func (s *Sink) encodeInto(i item, r migrate.Row) (entry, error) {
 	for _, f := range r.Fields {
 		if err := encodeField(i, f); err != nil {
 			return entry{}, err

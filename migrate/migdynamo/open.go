@@ -43,7 +43,8 @@ type Sink struct {
 	timeout    time.Duration
 	inFlight   int
 	segments   int
-	scratch    sync.Pool // of *[]byte
+	scratch    sync.Pool // of *[]byte, for digestOf
+	items      sync.Pool // of item, for Expect
 }
 
 // Open returns the sink of a plan. A [*migrate.PlanError] says that the table

@@ -16,9 +16,18 @@ import (
 
 const readRows = 100 // of one BatchGetItem
 
-// Expect implements [migrate.Sink].
+// Expect implements [migrate.Sink]. It keeps nothing of the item, so that one
+// serves for row after row.
 func (s *Sink) Expect(r migrate.Row) (migrate.Stored, error) {
-	e, err := s.encode(r)
+	i, _ := s.items.Get().(item)
+	if i == nil {
+		i = make(item, len(r.Fields)+2)
+	}
+	defer func() {
+		clear(i)
+		s.items.Put(i)
+	}()
+	e, err := s.encodeInto(i, r)
 	if err != nil {
 		return migrate.Stored{}, err
 	}
