@@ -65,10 +65,15 @@ func testCampaigns(t *testing.T, control coupon.Control) {
 	wantErr(t, control.AddCampaign(t.Context(), other), shard.ErrDuplicate)
 
 	bare := coupon.Campaign{ID: full.ID, Name: "b", State: coupon.Ended, Value: coupon.Amount{Currency: "JPY"}, Created: day(3), Version: 2}
-	for _, want := range []bool{true, false} { // the second time it has that version already
-		set, err := control.SetCampaign(t.Context(), bare)
-		if err != nil || set != want {
-			t.Fatalf("set: %v, %v; want %v", set, err, want)
+	skipping := bare
+	skipping.Version = 3
+	for i, c := range []struct {
+		campaign coupon.Campaign
+		want     bool
+	}{{skipping, false}, {bare, true}, {bare, false}} {
+		set, err := control.SetCampaign(t.Context(), c.campaign)
+		if err != nil || set != c.want {
+			t.Fatalf("%d: set version %d: %v, %v; want %v", i, c.campaign.Version, set, err, c.want)
 		}
 	}
 	hasCampaign(t, control, bare)

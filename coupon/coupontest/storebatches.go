@@ -50,11 +50,16 @@ func testBatches(t *testing.T, s *storeTest) {
 
 	next := batch
 	next.Version, next.Done, next.Quota[5], next.Dry[2] = 2, true, 7, false
-	for _, want := range []bool{true, false} { // the second time it has that version already
+	skipping := next
+	skipping.Version, skipping.Order = 3, "skipping"
+	for i, c := range []struct {
+		b    coupon.Batch
+		want bool
+	}{{skipping, false}, {next, true}, {next, false}} {
 		s.write(t, at, func(tx coupon.Tx) error {
-			set, err := tx.SetBatch(next)
-			if set != want {
-				t.Errorf("set: %v, want %v", set, want)
+			set, err := tx.SetBatch(c.b)
+			if set != c.want {
+				t.Errorf("%d: set version %d: %v, want %v", i, c.b.Version, set, c.want)
 			}
 			return err
 		})

@@ -156,9 +156,14 @@ func testLongWallet(t *testing.T, s *storeTest) {
 	if pages == 1 {
 		t.Error("one page looked at 1,300 coupons: want a bound on it")
 	}
-	none, pages := s.walk(t, user, coupon.WalletFilter{Status: []coupon.Status{coupon.Expired}, Now: now}, 10)
-	equal(t, none, []coupon.Coupon{})
-	if pages != 1 {
-		t.Errorf("%d pages to find that none has expired, want 1", pages)
+	for _, c := range []struct {
+		status coupon.Status
+		now    time.Time
+	}{{coupon.Expired, day(10)}, {coupon.Issued, day(25)}} {
+		none, pages := s.walk(t, user, coupon.WalletFilter{Status: []coupon.Status{c.status}, Now: c.now}, 10)
+		equal(t, none, []coupon.Coupon{})
+		if pages != 1 {
+			t.Errorf("%d pages to find that none is %v at %v, want 1", pages, c.status, c.now)
+		}
 	}
 }
