@@ -68,7 +68,7 @@ func sumOf(b *bolt.Bucket) []byte {
 // that it accepts, after it was written to; or "broken: " and what went wrong
 // with one it accepted.
 func probe(path string) string {
-	db, err := kind.Open(path, boltfile.Options{LockWait: time.Second})
+	db, _, err := kind.Open(path, boltfile.Options{LockWait: time.Second})
 	if err != nil {
 		return "refused: " + err.Error()
 	}
@@ -293,7 +293,7 @@ func TestDamagedFileIsRefusedOrWhole(t *testing.T) {
 func grown(t *testing.T) (content, old []byte) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "file.db")
-	db, err := kind.Open(path, boltfile.Options{NoSync: true})
+	db, _, err := kind.Open(path, boltfile.Options{NoSync: true})
 	if err != nil {
 		t.Fatal(err)
 	}

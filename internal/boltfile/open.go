@@ -23,20 +23,28 @@ type Options struct {
 	NoSync   bool          // for tests: nothing survives the machine
 }
 
-// Open opens the file at path, and makes it, with mode 0600, if there is none.
+// Open opens the file at path, and makes it, with mode 0600, if there is none. The
+// info is of the file that is open, whatever is at path later.
 // It fails with [ErrForeign], [ErrInUse], a [DamageError], what Verify returned
 // or an error of the file system, and then has left the file as it was.
-func (k Kind) Open(path string, o Options) (*bolt.DB, error) {
+func (k Kind) Open(path string, o Options) (*bolt.DB, fs.FileInfo, error) {
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		if err := k.create(path, o); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
 	if err := k.inspect(path, o); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	db, _, err := openBolt(path, bolt.Options{Timeout: o.LockWait, NoSync: o.NoSync})
-	return db, err
+	db, file, err := openBolt(path, bolt.Options{Timeout: o.LockWait, NoSync: o.NoSync})
+	if err != nil {
+		return nil, nil, err
+	}
+	info, err := file.Stat()
+	if err != nil {
+		return nil, nil, errors.Join(err, db.Close())
+	}
+	return db, info, nil
 }
 
 // create makes a new file, whole or not at all: whoever finds it, finds it

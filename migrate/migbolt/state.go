@@ -29,7 +29,7 @@ type State struct {
 func Open(path string, axis migrate.Axis) (*State, error) { return open(path, axis, false) }
 
 func open(path string, axis migrate.Axis, unsafe bool) (*State, error) {
-	db, err := files.Open(path, boltfile.Options{LockWait: lockWait, NoSync: unsafe})
+	db, _, err := files.Open(path, boltfile.Options{LockWait: lockWait, NoSync: unsafe})
 	if err != nil {
 		return nil, opening(path, err)
 	}

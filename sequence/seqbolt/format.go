@@ -7,6 +7,8 @@ import (
 	"strconv"
 
 	bolt "go.etcd.io/bbolt"
+
+	"github.com/tallystick/tallystick/internal/boltfile"
 )
 
 // The buckets.
@@ -54,7 +56,7 @@ func layOut(tx *bolt.Tx) error {
 func verify(tx *bolt.Tx) error {
 	meta, items := tx.Bucket(metaBucket), tx.Bucket(seqBucket)
 	if meta == nil || string(meta.Get(keyKind)) != kind {
-		return errForeign
+		return boltfile.ErrForeign
 	}
 	f := string(meta.Get(keyFormat))
 	if f != format && f != oldFormat {

@@ -3,14 +3,13 @@ package seqbolt
 import (
 	"context"
 	"errors"
-	"fmt"
-	"runtime/debug"
 	"slices"
 	"sync"
 
 	bolt "go.etcd.io/bbolt"
 	bolterrors "go.etcd.io/bbolt/errors"
 
+	"github.com/tallystick/tallystick/internal/boltfile"
 	"github.com/tallystick/tallystick/sequence"
 )
 
@@ -200,12 +199,10 @@ func (g *group) close() error {
 
 // guarded turns what bbolt does on a damaged file, panics and faults in its
 // memory map, into an error.
-func guarded(do func() error) (err error) {
-	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-	defer func() {
-		if p := recover(); p != nil {
-			err = damaged(fmt.Errorf("%v", p))
-		}
-	}()
-	return do()
+func guarded(do func() error) error {
+	err := boltfile.Guarded(do)
+	if d, ok := errors.AsType[*boltfile.DamageError](err); ok {
+		return damaged(d.Err)
+	}
+	return err
 }

@@ -5,13 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"time"
 
 	bolt "go.etcd.io/bbolt"
-	berrors "go.etcd.io/bbolt/errors"
 
+	"github.com/tallystick/tallystick/internal/boltfile"
 	"github.com/tallystick/tallystick/sequence"
 )
 
@@ -29,21 +28,11 @@ func Open(path string, o Options) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("seqbolt: open: %w", err)
 	}
-	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		if err := create(path); err != nil {
-			return nil, opening(path, err)
-		}
-	}
-	wait := cmp.Or(o.LockWait, time.Second)
-	if err := inspect(path, wait); err != nil {
-		return nil, opening(path, err)
-	}
-	db, file, err := openBolt(path, bolt.Options{Timeout: wait})
+	db, info, err := boltfile.Kind{LayOut: layOut, Verify: verify}.Open(path, boltfile.Options{LockWait: cmp.Or(o.LockWait, time.Second)})
 	if err != nil {
 		return nil, opening(path, err)
 	}
-	info, err := file.Stat()
-	if err := errors.Join(err, upToDate(db)); err != nil {
+	if err := upToDate(db); err != nil {
 		return nil, opening(path, errors.Join(err, db.Close()))
 	}
 	return &Store{group: newGroup(db, path), file: info}, nil
@@ -64,118 +53,23 @@ func upToDate(db *bolt.DB) error {
 	})
 }
 
-// create makes a new file, whole or not at all: whoever finds it, finds it
-// laid out. If another process makes it first, that one stays.
-func create(path string) error {
-	unfinished, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*.new") // mode 0600
-	if err != nil {
-		return err
-	}
-	defer os.Remove(unfinished.Name())
-	if err := unfinished.Close(); err != nil {
-		return err
-	}
-	db, _, err := openBolt(unfinished.Name(), bolt.Options{Timeout: time.Second})
-	if err != nil {
-		return err
-	}
-	if err := errors.Join(db.Update(layOut), db.Close()); err != nil {
-		return err
-	}
-	if err := os.Link(unfinished.Name(), path); err != nil && !errors.Is(err, fs.ErrExist) {
-		return err
-	}
-	return syncFolder(filepath.Dir(path))
-}
-
-// syncFolder makes a new name in a folder durable.
-func syncFolder(path string) error {
-	folder, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(folder.Sync(), folder.Close())
-}
-
-// leastSize is the size of a bbolt file's two meta pages.
-const leastSize = 2 * 4096
-
-// inspect checks the file without writing to it: bbolt would lay out an empty
-// one, and may repair or panic on one that is not its own.
-func inspect(path string, wait time.Duration) error {
-	info, err := os.Stat(path)
-	switch {
-	case err != nil:
-		return err
-	case !info.Mode().IsRegular():
-		return errForeign
-	case info.Size() == 0:
-		return damaged(errors.New("it is empty"))
-	case info.Size() < leastSize:
-		return errForeign
-	}
-	// Opened so, bbolt looks at the two meta pages only, and holds the lock.
-	db, file, err := openBolt(path, bolt.Options{ReadOnly: true, Timeout: wait})
-	if err != nil {
-		return err
-	}
-	err = guarded(func() error {
-		info, err := file.Stat()
-		if err == nil {
-			err = checkPages(file, info.Size(), db.Info().PageSize)
-		}
-		if err != nil {
-			return err
-		}
-		return db.View(verify)
-	})
-	return errors.Join(err, db.Close())
-}
-
-// openBolt opens a bbolt file and returns the open file, too. If bbolt panics
-// it leaves the file open and locked, so we close it.
-func openBolt(path string, o bolt.Options) (*bolt.DB, *os.File, error) {
-	o.FreelistType = bolt.FreelistMapType
-	o.NoStatistics = true
-	var file *os.File
-	o.OpenFile = func(name string, flag int, mode os.FileMode) (f *os.File, err error) {
-		file, err = os.OpenFile(name, flag, mode)
-		return file, err
-	}
-	var db *bolt.DB
-	err := guarded(func() (err error) {
-		db, err = bolt.Open(path, 0o600, &o)
-		return err
-	})
-	if err != nil {
-		file.Close() // nil or closed already is fine
-		return nil, nil, err
-	}
-	return db, file, nil
-}
-
-// errForeign: the file is not one of this package's.
-var errForeign = errors.New("it is not a Tallystick sequence store")
-
 // opening returns the error of Open for what went wrong.
 func opening(path string, err error) error {
 	e := &sequence.Error{Code: sequence.CodePrecondition, Message: "cannot open " + path, Err: err}
+	if d, ok := errors.AsType[*boltfile.DamageError](err); ok {
+		err = damaged(d.Err)
+	}
 	known, _ := errors.AsType[*sequence.Error](err)
 	switch {
 	case known != nil:
 		e.Code, e.Err, e.Remedy = known.Code, known.Err, known.Remedy
 		e.Message += ": " + known.Message
-	case errors.Is(err, berrors.ErrTimeout):
+	case errors.Is(err, boltfile.ErrInUse):
 		e.Message, e.Err = path+" is in use by another process", nil
 		e.Remedy = "stop that process or choose another data folder"
-	case errors.Is(err, errForeign), errors.Is(err, berrors.ErrInvalid):
-		e.Err = errForeign
+	case errors.Is(err, boltfile.ErrForeign):
+		e.Err = errors.New("it is not a Tallystick sequence store")
 		e.Remedy = "choose another file; this one was left untouched"
-	case errors.Is(err, berrors.ErrVersionMismatch):
-		e.Err = errors.New("it was written by another version of bbolt")
-		e.Remedy = "use the version of tallystick that wrote it"
-	case errors.Is(err, berrors.ErrChecksum):
-		return opening(path, damaged(err))
 	case errors.Is(err, fs.ErrNotExist):
 		e.Message, e.Err = fmt.Sprintf("cannot make %s: the folder %s does not exist", path, filepath.Dir(path)), nil
 		e.Remedy = "make the folder"
