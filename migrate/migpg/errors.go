@@ -77,3 +77,10 @@ func sqlState(err error, code string) bool {
 	e, ok := errors.AsType[*pgconn.PgError](err)
 	return ok && e.Code == code
 }
+
+// notOfType reports whether a text of a key is none of its column's type: it
+// cannot be read, is out of range or has a character that no text has.
+func notOfType(err error) bool {
+	e, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && slices.Contains([]string{"22P02", "22003", "22007", "22008", "22021"}, e.Code)
+}

@@ -219,19 +219,39 @@ func (s *Source) Get(ctx context.Context, keys []migrate.Key, lock bool) ([]migr
 			return nil, fmt.Errorf("migpg: read rows: key %s has %d parts, not %d", k, len(k), len(s.schema.key))
 		}
 	}
-	var rows []migrate.Row
+	rows, err := s.get(ctx, keys, lock)
+	switch {
+	case lock && onReplica(err):
+		return nil, replica("rows cannot be locked on a replica")
+	case notOfType(err) && len(keys) == 1:
+		return nil, nil // no row can have that key
+	case notOfType(err):
+		return s.getHalves(ctx, keys, lock)
+	}
+	return rows, failed("read rows", err)
+}
+
+// getHalves reads keys of which one is none of the column's type. A sink may hold
+// an item that was never a row.
+func (s *Source) getHalves(ctx context.Context, keys []migrate.Key, lock bool) ([]migrate.Row, error) {
+	some, err := s.Get(ctx, keys[:len(keys)/2], lock)
+	if err != nil {
+		return nil, err
+	}
+	rest, err := s.Get(ctx, keys[len(keys)/2:], lock)
+	return append(some, rest...), err
+}
+
+func (s *Source) get(ctx context.Context, keys []migrate.Key, lock bool) (rows []migrate.Row, err error) {
 	options := pgx.TxOptions{AccessMode: pgx.ReadOnly}
 	if lock {
 		options.AccessMode = pgx.ReadWrite
 	}
-	err := pgx.BeginTxFunc(ctx, s.pool, options, func(tx pgx.Tx) (err error) {
+	err = pgx.BeginTxFunc(ctx, s.pool, options, func(tx pgx.Tx) (err error) {
 		rows, err = s.collect(ctx, tx, s.query.get(keys, lock))
 		return err
 	})
-	if lock && onReplica(err) {
-		return nil, replica("rows cannot be locked on a replica")
-	}
-	return rows, failed("read rows", err)
+	return rows, err
 }
 
 func (s *Source) collect(ctx context.Context, db querier, q query) ([]migrate.Row, error) {

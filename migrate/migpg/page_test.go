@@ -73,3 +73,21 @@ func TestSplitCutsWhereRowsAre(t *testing.T) {
 		}
 	}
 }
+
+// TestKeysThatNoRowCanHaveAreAbsent: a sink may hold items that were never rows.
+func TestKeysThatNoRowCanHaveAreAbsent(t *testing.T) {
+	db := connect(t, realtest.PostgresDSN(t))
+	run(t, db, `create table t (k uuid, n bigint, version bigint not null, primary key (k, n));
+		insert into t select '00000000-0000-7000-8000-000000000001', n, 1 from generate_series(1, 3) n`)
+	plan := planOf(db, "t", "k", "n")
+	plan.Slots.By = migrate.ByUUIDv7
+	s := open(t, plan)
+	good := "00000000-0000-7000-8000-000000000001"
+	keys := []migrate.Key{{good, "1"}, {"no uuid", "1"}, {good, "9223372036854775808"}, {good, "x"}, {good, "2"}, {"\x00", "1"}, {good, "3"}}
+	for _, lock := range []bool{false, true} {
+		rows, err := s.Get(t.Context(), keys, lock)
+		if err != nil || len(rows) != 3 {
+			t.Errorf("lock %v: %d rows, %v; want those that are there", lock, len(rows), err)
+		}
+	}
+}
