@@ -513,3 +513,24 @@ func TestReadLimitHoldsForAllPods(t *testing.T) {
 		}
 	})
 }
+
+// TestReadingPausesWhileReplicasAreBehind: nothing is read for as long as a
+// replica is further behind than the plan allows, and all is copied then.
+func TestReadingPausesWhileReplicasAreBehind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, func(p *migrate.Plan) { p.Limits.ReplicaLag = migrate.Duration(10 * time.Second) })
+		for h := range 10 {
+			w.fill(h, 100)
+		}
+		w.source.SetLag(11 * time.Second)
+		w.begin()
+		began := time.Now()
+		time.AfterFunc(time.Minute, func() { w.source.SetLag(10 * time.Second) })
+		w.run(t.Context(), 2)
+		w.pods.Wait()
+		w.same()
+		if took := time.Since(began); took < time.Minute || took > 2*time.Minute {
+			t.Errorf("took %v, want a minute and a little", took)
+		}
+	})
+}

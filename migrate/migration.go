@@ -36,6 +36,7 @@ type Migration struct {
 	bytes   int
 	turn    chan struct{} // held by the worker that looks for a slot
 	reading *rate.Limiter // nil: no limit
+	lag     lagWatch
 }
 
 // New returns a migration by plan. It does no I/O. source and sink may be nil

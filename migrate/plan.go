@@ -105,6 +105,8 @@ type RetryPlan struct {
 type LimitPlan struct {
 	ReadRows   float64 `yaml:"read_rows_per_second"`   // over all pods
 	WriteUnits float64 `yaml:"write_units_per_second"` // over all pods
+	// ReplicaLag pauses reading while a replica of the source is further behind.
+	ReplicaLag Duration `yaml:"replica_lag"`
 }
 
 // A QuarantinePlan says where rows that cannot be stored are listed.

@@ -101,5 +101,6 @@ func (p Plan) podRules() []rule {
 		{p.PageRows < 1 || p.PageRows > 100_000, "page_rows", "%s is out of range", "use 1 to 100000"},
 		{p.Limits.ReadRows < 0, "limits.read_rows_per_second", "%s is negative", "use 0 for no limit"},
 		{p.Limits.WriteUnits < 0, "limits.write_units_per_second", "%s is negative", "use 0 for no limit"},
+		{p.Limits.ReplicaLag < 0, "limits.replica_lag", "%s is negative", "use 0s for no limit"},
 	}
 }

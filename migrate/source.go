@@ -77,7 +77,7 @@ type Left struct {
 
 // A Gauge tells how hard a source is pressed.
 type Gauge interface {
-	// Lag returns how far the replica that is read from is behind; 0 on a
-	// primary.
+	// Lag returns how far the replica that is furthest behind has to go; 0
+	// without replicas.
 	Lag(ctx context.Context) (time.Duration, error)
 }

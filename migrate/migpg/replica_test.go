@@ -2,9 +2,15 @@ package migpg_test
 
 import (
 	"errors"
+	"fmt"
 	"net"
+	"os"
+	"os/user"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/tallystick/tallystick/internal/realtest"
 	"github.com/tallystick/tallystick/migrate"
@@ -65,4 +71,72 @@ func TestReplicaReadsPagesAndNothingElse(t *testing.T) {
 		t.Fatal(err)
 	}
 	checkFindings(t, found, "refusal source.dsn: is a replica")
+}
+
+// TestLagIsThatOfTheReplicaFurthestBehind has a replica that receives and does not
+// replay.
+func TestLagIsThatOfTheReplicaFurthestBehind(t *testing.T) {
+	server := realtest.Postgres(t)
+	db := connect(t, server.DSN)
+	run(t, db, numbersTable)
+	s := open(t, planOf(db, "t", "id"))
+	if lag, err := s.Lag(t.Context()); lag != 0 || err != nil {
+		t.Errorf("without replicas: %v, %v", lag, err)
+	}
+	replica := connect(t, startReplica(t, server))
+	run(t, replica, "select pg_wal_replay_pause()")
+	for i := 0; ; i++ {
+		run(t, db, fmt.Sprintf("insert into t values (%d, 1, '')", i))
+		lag, err := s.Lag(t.Context())
+		if err != nil || t.Context().Err() != nil {
+			t.Fatal(err)
+		}
+		if lag > 500*time.Millisecond {
+			return
+		}
+	}
+}
+
+// startReplica starts a replica of a server and returns how to connect to it.
+func startReplica(t *testing.T, primary *realtest.PostgresServer) string {
+	t.Helper()
+	db := connect(t, primary.DSN)
+	var programs string
+	err := db.QueryRow(t.Context(), "select setting from pg_config where name = 'BINDIR'").Scan(&programs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, from, _ := net.SplitHostPort(primary.Addr)
+	addr := realtest.FreeAddr(t)
+	_, port, _ := net.SplitHostPort(addr)
+	realtest.Start(t, realtest.Command{
+		Name: "replica", Path: "/bin/sh", User: "postgres",
+		Args: []string{"-ec", `cd "$4"; "$1/pg_basebackup" -h 127.0.0.1 -p "$2" -U postgres -D copy -R -X stream -c fast
+			chmod 700 copy; exec "$1/postgres" -D copy -p "$3" -c listen_addresses=127.0.0.1 -c unix_socket_directories= -c wal_receiver_status_interval=1s`,
+			"replica", programs, from, port, postgresFolder(t)},
+		Says: "ready to accept read-only connections",
+	})
+	return strings.Replace(primary.DSN, primary.Addr, addr, 1)
+}
+
+// postgresFolder makes a folder that PostgreSQL's user can write to.
+func postgresFolder(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "replica-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	if os.Geteuid() != 0 {
+		return dir
+	}
+	u, err := user.Lookup("postgres")
+	if err != nil {
+		t.Fatal(err)
+	}
+	uid, _ := strconv.Atoi(u.Uid)
+	if err := os.Chown(dir, uid, -1); err != nil {
+		t.Fatal(err)
+	}
+	return dir
 }

@@ -69,13 +69,12 @@ func (s *Source) stillOpen(ctx context.Context, token string) error {
 	return failed("await transactions older than "+token+", like "+who, cause)
 }
 
-// Lag implements [migrate.Gauge]: the age of the last transaction that a
-// replica has replayed, unless it has replayed everything it received.
+// Lag implements [migrate.Gauge]: how far the replica that is furthest behind has
+// to replay, as it last reported. Without the right to see other sessions (role
+// pg_monitor) and without replicas it is 0.
 func (s *Source) Lag(ctx context.Context) (time.Duration, error) {
 	var seconds float64
-	err := s.pool.QueryRow(ctx, `select case
-		when not pg_is_in_recovery() or pg_last_wal_receive_lsn() = pg_last_wal_replay_lsn() then 0
-		else coalesce(greatest(extract(epoch from clock_timestamp() - pg_last_xact_replay_timestamp()), 0), 0) end::float8`).Scan(&seconds)
+	err := s.pool.QueryRow(ctx, `select coalesce(extract(epoch from max(replay_lag)), 0)::float8 from pg_stat_replication`).Scan(&seconds)
 	return time.Duration(seconds * float64(time.Second)), failed("read lag", err)
 }
 
