@@ -16,8 +16,9 @@ import (
 // those of rows included.
 type guard struct {
 	driver.Connector
-	dialect dialect
-	timeout time.Duration // of making a connection
+	dialect  dialect
+	timeout  time.Duration // of making a connection
+	implicit bool          // sessions begin a transaction by themselves
 }
 
 // A dialect is how a driver's errors are read.

@@ -11,8 +11,10 @@ import (
 
 // BeginTx begins a transaction, all of which ctx bounds, its COMMIT included.
 func (c *conn) BeginTx(ctx context.Context, o driver.TxOptions) (driver.Tx, error) {
-	if _, err := c.fullConn.BeginTx(ctx, o); err != nil {
-		return nil, c.told(err)
+	if !c.guard.implicit {
+		if _, err := c.fullConn.BeginTx(ctx, o); err != nil {
+			return nil, c.told(err)
+		}
 	}
 	c.inTx, c.over = true, nil
 	return &tx{c, ctx}, nil

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"strconv"
 	"time"
 
 	"github.com/go-sql-driver/mysql"
@@ -20,7 +21,8 @@ type MySQLOptions struct {
 	// DSN is user:password@tcp(host:port)/database?parameters as in
 	// github.com/go-sql-driver/mysql. What the package pins wins over it.
 	DSN string
-	// MaxConns is how many connections there are at most. Default 32.
+	// MaxConns is how many connections there are at most for writes, and for
+	// reads. Default 32.
 	MaxConns int
 	// ConnectTimeout bounds the making of a connection, its handshake
 	// included. Default 2 s.
@@ -35,7 +37,10 @@ type MySQLOptions struct {
 
 // MySQL is a database of a MySQL or MariaDB server. It is safe for concurrent
 // use.
-type MySQL struct{ db pool }
+type MySQL struct {
+	reads  pool
+	writes pool // whose sessions begin a transaction with the first statement: BEGIN would be a round trip
+}
 
 var _ shard.Database = (*MySQL)(nil)
 
@@ -47,9 +52,22 @@ var _ shard.Database = (*MySQL)(nil)
 // instead of three). A DSN with multiStatements is refused. No error contains
 // the DSN.
 func OpenMySQL(ctx context.Context, o MySQLOptions) (*MySQL, error) {
-	connector, err := o.connector()
+	reads, err := o.open(ctx, false)
 	if err != nil {
 		return nil, err
+	}
+	writes, err := o.open(ctx, true)
+	if err != nil {
+		return nil, errors.Join(err, reads.Close())
+	}
+	return &MySQL{reads, writes}, nil
+}
+
+// open connects, for reads or for writes.
+func (o MySQLOptions) open(ctx context.Context, writes bool) (pool, error) {
+	connector, err := o.connector(writes)
+	if err != nil {
+		return pool{}, err
 	}
 	db := sql.OpenDB(connector)
 	maxConns := cmpOr(o.MaxConns, 32)
@@ -58,19 +76,21 @@ func OpenMySQL(ctx context.Context, o MySQLOptions) (*MySQL, error) {
 	db.SetConnMaxLifetime(cmpOr(o.ConnLife, 10*time.Minute))
 	if err := db.PingContext(ctx); err != nil {
 		db.Close()
-		return nil, fmt.Errorf("open %s: %w", connector.Connector.(*prepared).where, outcome(ctx, err))
+		return pool{}, fmt.Errorf("open %s: %w", connector.Connector.(*prepared).where, outcome(ctx, err))
 	}
-	return &MySQL{pool{db}}, nil
+	return pool{db}, nil
 }
 
 // Close closes all connections. Transactions under way fail.
-func (m *MySQL) Close() error { return m.db.Close() }
+func (m *MySQL) Close() error { return errors.Join(m.reads.Close(), m.writes.Close()) }
 
 // Dialect returns [shard.MariaDB].
 func (m *MySQL) Dialect() shard.Dialect { return shard.MariaDB }
 
 // Read runs fn on the pool: two statements may run on two connections.
-func (m *MySQL) Read(ctx context.Context, fn func(shard.Conn) error) error { return m.db.read(ctx, fn) }
+func (m *MySQL) Read(ctx context.Context, fn func(shard.Conn) error) error {
+	return m.reads.read(ctx, fn)
+}
 
 // How often a transaction is tried that the server ended for another's sake, and
 // how long it waits before the next try, so that the two do not meet again.
@@ -96,7 +116,7 @@ func (m *MySQL) Write(ctx context.Context, fn func(shard.Conn) error) error {
 }
 
 func (m *MySQL) write(ctx context.Context, fn func(shard.Conn) error) error {
-	tx, err := m.db.BeginTx(ctx, nil)
+	tx, err := m.writes.BeginTx(ctx, nil)
 	if err != nil {
 		return err
 	}
@@ -108,7 +128,7 @@ func (m *MySQL) write(ctx context.Context, fn func(shard.Conn) error) error {
 }
 
 // connector returns the guarded way to connect.
-func (o MySQLOptions) connector() (*guard, error) {
+func (o MySQLOptions) connector(writes bool) (*guard, error) {
 	cfg, err := mysql.ParseDSN(o.DSN)
 	if err != nil { // it may quote the password
 		return nil, errors.New("shardsql: the DSN cannot be read (want user:password@tcp(host:port)/database)")
@@ -117,7 +137,7 @@ func (o MySQLOptions) connector() (*guard, error) {
 		return nil, errors.New("shardsql: the DSN sets multiStatements: a text has to be one statement (remove it)")
 	}
 	connect := cmpOr(o.ConnectTimeout, 2*time.Second)
-	if err := pin(cfg, connect, cmpOr(o.IdleTx, 10*time.Second)); err != nil {
+	if err := pin(cfg, connect, cmpOr(o.IdleTx, 10*time.Second), !writes); err != nil {
 		return nil, err
 	}
 	inner, err := mysql.NewConnector(cfg)
@@ -125,11 +145,11 @@ func (o MySQLOptions) connector() (*guard, error) {
 		return nil, errors.New("shardsql: the DSN's parameters do not fit together")
 	}
 	where := fmt.Sprintf("database %s at %s", cfg.DBName, cfg.Addr)
-	return &guard{Connector: &prepared{inner, where}, dialect: mysqlErrors{}, timeout: connect}, nil
+	return &guard{Connector: &prepared{inner, where}, dialect: mysqlErrors{}, timeout: connect, implicit: writes}, nil
 }
 
 // pin sets what the package relies on.
-func pin(cfg *mysql.Config, connect, idleTx time.Duration) error {
+func pin(cfg *mysql.Config, connect, idleTx time.Duration, autocommit bool) error {
 	cfg.InterpolateParams = true
 	cfg.ClientFoundRows = true
 	cfg.RejectReadOnly = true
@@ -146,7 +166,7 @@ func pin(cfg *mysql.Config, connect, idleTx time.Duration) error {
 		params = map[string]string{}
 	}
 	maps.Copy(params, map[string]string{
-		"autocommit":               "1",
+		"autocommit":               strconv.FormatBool(autocommit),
 		"time_zone":                "'+00:00'",
 		"sql_mode":                 "'STRICT_ALL_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ZERO_DATE,NO_ZERO_IN_DATE,NO_ENGINE_SUBSTITUTION'",
 		"innodb_lock_wait_timeout": "1", // s, for a row

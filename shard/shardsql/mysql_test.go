@@ -114,13 +114,24 @@ func TestADeadlockIsRetried(t *testing.T) {
 	}
 }
 
+// Writes wait for the one connection that a write has, reads for that of a read.
 func TestWaitingForAConnectionEndsWithTheContext(t *testing.T) {
 	db := control(t, openMySQLWith(t, shardsql.MySQLOptions{DSN: realtest.MariaDBDSN(t), MaxConns: 1}))
+	read := func(ctx context.Context, text string) error {
+		return db.Read(ctx, func(c shard.Conn) error { return c.QueryRowContext(ctx, text).Scan(new(int)) })
+	}
 	release := hold(t, db, 0)
+	reading := make(chan error)
+	go func() { reading <- read(t.Context(), "SELECT sleep(0.5)") }()
 	for name, call := range map[string]func(context.Context) error{
 		"write": func(ctx context.Context) error { return execute(ctx, db, insertThing, 1) },
 		"read": func(ctx context.Context) error {
-			return db.Read(ctx, func(c shard.Conn) error { return c.QueryRowContext(ctx, "SELECT 1").Scan(new(int)) })
+			for ctx.Err() == nil { // the other one may begin later
+				if err := read(ctx, "SELECT 1"); err != nil {
+					return err
+				}
+			}
+			return ctx.Err()
 		},
 	} {
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
@@ -129,7 +140,7 @@ func TestWaitingForAConnectionEndsWithTheContext(t *testing.T) {
 		}
 		cancel()
 	}
-	if err := release(); err != nil {
+	if err := errors.Join(<-reading, release()); err != nil {
 		t.Fatal(err)
 	}
 }
