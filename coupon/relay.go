@@ -15,12 +15,12 @@ const (
 	relayBatch   = 200                    // rows read, published and removed at a time
 	relayGather  = 10 * time.Millisecond  // after a wake-up, so that rows come together
 	relayPoll    = 2 * time.Second        // of a shard that nobody woke
-	relayLease   = 15 * time.Second       // of the database's clock
-	relayMargin  = 5 * time.Second        // before its end a lease is renewed
+	relayLease   = 8 * time.Second        // of the database's clock
+	relayMargin  = 3 * time.Second        // before its end a lease is renewed
 	relayFirst   = 200 * time.Millisecond // back-off after a failure, twice as long each time
 	relayLast    = 10 * time.Second
-	relayTimeout = 10 * time.Second // of publishing a batch: less than the lease
-	relayCounted = 10_000           // rows that are counted, at most
+	relayTimeout = 5 * time.Second // of publishing a batch: less than the lease
+	relayCounted = 10_000          // rows that are counted, at most
 )
 
 // A Relay publishes what the outboxes of all shards hold. Any number of processes

@@ -1,0 +1,55 @@
+package couponnats
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/tallystick/tallystick/coupon"
+	"github.com/tallystick/tallystick/shard"
+)
+
+var _ coupon.Publisher = (*Queue)(nil)
+
+// Publish hands rows to the queue and returns those that it has, on disk where the
+// server is in this process. Of those it does not return it may have some.
+func (q *Queue) Publish(ctx context.Context, at shard.Shard, rows []coupon.OutboxRow) (acked []coupon.OutboxRow, err error) {
+	futures := make([]jetstream.PubAckFuture, len(rows))
+	for i, r := range rows {
+		msg := &nats.Msg{Subject: subjectOf(at), Data: r.Payload}
+		futures[i], err = q.js.PublishMsgAsync(msg, jetstream.WithMsgID(r.Name()), jetstream.WithExpectStream(eventStream))
+		if err != nil {
+			err = fmt.Errorf("message %s: %w", r.Name(), err)
+			futures, rows = futures[:i], rows[:i]
+			break
+		}
+	}
+	failed := 0
+	for i, f := range futures {
+		switch why := awaitAck(ctx, f); {
+		case why == nil:
+			acked = append(acked, rows[i])
+		default:
+			if failed++; failed == 1 { // one is enough to know
+				err = errors.Join(err, fmt.Errorf("message %s: %w", rows[i].Name(), why))
+			}
+		}
+	}
+	return acked, err
+}
+
+// awaitAck waits for the queue's answer, which comes, or is given up, in a bounded
+// time.
+func awaitAck(ctx context.Context, f jetstream.PubAckFuture) error {
+	select {
+	case <-f.Ok():
+		return nil
+	case err := <-f.Err():
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
