@@ -62,12 +62,14 @@ func (s *Service) bind(ctx context.Context, c Coupon, call Call) (Result, error)
 		return tx.PutClaim(claim)
 	})
 	if err != nil || before == nil && claim.Done {
+		s.reach(StepBindDone, err)
 		return result, err
 	}
 	if before != nil && before.Done {
 		got, at, err := s.coupon(ctx, c.ID)
 		return Result{got, true, at}, err
 	}
+	s.reach(StepBindPending, nil)
 	result, err = s.driveBind(ctx, claim, call)
 	result.Replayed = result.Replayed || err == nil && before != nil
 	return result, err
@@ -99,9 +101,13 @@ func bindTo(user string) decision {
 func (s *Service) driveBind(ctx context.Context, claim Claim, call Call) (Result, error) {
 	result, err := s.change(ctx, Target{ID: claim.Coupon}, call, bindTo(claim.User))
 	if err == nil {
-		return result, s.finish(ctx, claim, result.Coupon)
+		s.reach(StepBindBound, nil)
+		err = s.finish(ctx, claim, result.Coupon)
+		s.reach(StepBindDone, err)
+		return result, err
 	}
 	if _, refused := errors.AsType[*Refusal](err); refused && !errors.Is(err, ErrInProgress) {
+		s.reach(StepBindRefused, nil)
 		gone := s.store.Write(ctx, shard.Text(claim.User), func(tx Tx) error {
 			_, err := tx.DropClaim(claim)
 			return err

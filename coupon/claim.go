@@ -69,9 +69,11 @@ func (s *Service) claim(ctx context.Context, c Campaign, call Call) (Result, err
 	case err != nil:
 		return Result{}, err
 	case did.before == nil && local:
+		s.reach(StepClaimLocal, nil)
 		return Result{Coupon: did.coupon, At: did.at}, nil
 	case did.before == nil:
 		claim.Number, claim.At = did.number, did.at
+		s.reach(StepClaimPending, nil)
 		return s.drive(ctx, c, claim, call)
 	}
 	return s.claimedBefore(ctx, c, *did.before, call)
@@ -160,7 +162,10 @@ func (s *Service) drive(ctx context.Context, c Campaign, claim Claim, call Call)
 	for range claimTries {
 		result, err := s.bindClaimed(ctx, c, claim, call)
 		if err == nil {
-			return result, s.finish(ctx, claim, result.Coupon)
+			s.reach(StepClaimBound, nil)
+			err = s.finish(ctx, claim, result.Coupon)
+			s.reach(StepClaimDone, err)
+			return result, err
 		}
 		if !errors.Is(err, errLost) {
 			return Result{}, err
@@ -260,6 +265,7 @@ func (s *Service) chooseAnother(ctx context.Context, c Campaign, claim Claim) (C
 	case gone:
 		return claim, ErrPoolExhausted
 	}
+	s.reach(StepClaimMoved, nil)
 	return next, nil
 }
 

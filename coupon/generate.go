@@ -52,6 +52,7 @@ func (s *Service) generate(ctx context.Context, campaign int64, done *counter) e
 	if err := s.generateChunks(ctx, c, done); err != nil {
 		return err
 	}
+	s.reach(StepGenerateChunked, nil)
 	_, err = s.update(ctx, campaign, func(c Campaign) (Campaign, error) {
 		if !c.Closed() {
 			c.Generated = c.Total
@@ -98,6 +99,7 @@ func (s *Service) generateChunks(ctx context.Context, c Campaign, done *counter)
 				return err
 			}
 			done.n.Add(int64(size[at]))
+			s.reach(StepGenerateChunk, nil)
 			return nil
 		})
 	}

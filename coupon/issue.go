@@ -107,8 +107,16 @@ func (s *Service) placeBatch(ctx context.Context, r IssueRequest) (Batch, error)
 	if b.Order != r.Order || b.Count != r.Count || b.User != r.User {
 		return b, ErrMismatch.With("batch %s is for %d coupons for order %s", b.Number, b.Count, b.Order)
 	}
-	return b, s.store.Write(ctx, shard.Text(r.Order), func(tx Tx) error {
-		return tx.PutOrderBatch(r.Order, b.BatchKey)
+	s.reach(StepIssueBatch, nil)
+	err = s.tellOrder(ctx, b)
+	s.reach(StepIssuePlaced, err)
+	return b, err
+}
+
+// tellOrder makes the batch known on its order's shard.
+func (s *Service) tellOrder(ctx context.Context, b Batch) error {
+	return s.store.Write(ctx, shard.Text(b.Order), func(tx Tx) error {
+		return tx.PutOrderBatch(b.Order, b.BatchKey)
 	})
 }
 
@@ -130,12 +138,16 @@ func (s *Service) fulfil(ctx context.Context, key BatchKey, done *counter) error
 		if err != nil {
 			return err
 		}
+		s.reach(StepIssueChunked, nil)
 		next, err := b.afterwards(short)
 		if err != nil {
 			return err
 		}
 		if err := s.setBatch(ctx, next); err != nil {
 			return err
+		}
+		if next.Done {
+			s.reach(StepIssueDone, nil)
 		}
 	}
 }
@@ -216,6 +228,7 @@ func (s *Service) issueQuota(ctx context.Context, c Campaign, b Batch, at shard.
 		if try++; err != nil && (!again || try == chunkTries) {
 			return 0, err
 		}
+		s.reach(StepIssueChunk, err)
 		if err == nil && dry {
 			return missing, s.walletOf(ctx, b, at, have)
 		}
@@ -314,6 +327,7 @@ func (s *Service) walletOf(ctx context.Context, b Batch, at shard.Shard, chunks 
 	if b.User == "" || shard.Same(home, at) {
 		return nil
 	}
+	s.reach(StepIssueWallet, nil)
 	for _, chunk := range chunks {
 		coupons, err := s.couponsOn(ctx, at, chunk.IDs)
 		if err != nil {

@@ -9,8 +9,7 @@ import (
 // How long work is shared out between processes.
 const (
 	operateEvery = 500 * time.Millisecond // looks for work that nobody does
-	operateLease = 10 * time.Second       // what a process that died holds up
-	operateSave  = time.Second            // progress that others see
+	operateSave  = time.Second            // progress that others see, at least
 )
 
 // What operations do.
@@ -23,11 +22,12 @@ const (
 // leaves undone another one goes on with, from the chunks that are there.
 func (s *Service) operator(ctx context.Context) {
 	for wait(ctx, operateEvery) {
-		op, err := s.control.LeaseOperation(ctx, s.name, operateLease)
+		op, err := s.control.LeaseOperation(ctx, s.name, s.lease())
 		if errors.Is(err, ErrNoRow) || ctx.Err() != nil {
 			continue
 		}
 		if err == nil {
+			s.reach(StepOperationLeased, nil)
 			err = s.operate(ctx, op)
 		}
 		if err != nil && ctx.Err() == nil {
@@ -46,10 +46,10 @@ func (s *Service) operate(ctx context.Context, op Operation) error {
 	saved := make(chan struct{})
 	go func() {
 		defer close(saved)
-		for wait(ctx, operateSave) {
+		for wait(ctx, min(operateSave, s.lease()/4)) {
 			now := op
 			now.Succeeded = done.n.Load()
-			if held, err := s.control.SaveOperation(ctx, now, s.name, operateLease); err == nil && !held {
+			if held, err := s.control.SaveOperation(ctx, now, s.name, s.lease()); err == nil && !held {
 				cancel(errors.New("another process has taken the operation over"))
 			}
 		}
@@ -68,9 +68,13 @@ func (s *Service) operate(ctx context.Context, op Operation) error {
 		op.Error = refused.Code
 	}
 	s.log.Info("operation done", "id", op.ID, "kind", op.Kind, "subject", op.Subject, "succeeded", op.Succeeded, "error", op.Error)
-	_, err = s.control.SaveOperation(context.WithoutCancel(ctx), op, s.name, operateLease)
+	s.reach(StepOperationWorked, nil)
+	_, err = s.control.SaveOperation(context.WithoutCancel(ctx), op, s.name, s.lease())
 	return err
 }
+
+// lease is how long a process that died holds its operation up.
+func (s *Service) lease() time.Duration { return s.patience / leasesPerWait }
 
 func (s *Service) work(ctx context.Context, op Operation, done *counter) error {
 	switch op.Kind {

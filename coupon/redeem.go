@@ -79,11 +79,13 @@ func (s *Service) void(ctx context.Context, t Target, call Call) (Result, error)
 	for try := 0; ; try++ {
 		err := s.store.Write(ctx, t.key(), func(tx Tx) (err error) {
 			result, err = s.voidIn(tx, t, call)
+			s.reach(StepChangeWritten, err)
 			return err
 		})
 		if errors.Is(err, shard.ErrUnknown) && try < unknownLimit {
 			continue
 		}
+		s.reach(StepChangeCommitted, err)
 		return result, err
 	}
 }

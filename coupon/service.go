@@ -1,6 +1,7 @@
 package coupon
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -25,6 +26,14 @@ type Options struct {
 	Codes   CodeMaker    // of coupons
 	Numbers Numbers      // of campaigns and operations
 	Logger  *slog.Logger // changes of state; nil: silent
+
+	// Patience is how long a process is left to what it began before others go on
+	// with it; 0: a minute. Less than what a call takes makes them do things twice,
+	// which costs time and nothing else.
+	Patience time.Duration
+	// Step is called at each of [Steps], for tests that stop a process there; nil
+	// in production.
+	Step func(point string)
 }
 
 // An IDs makes ids for a bucket, none twice. [Minter] is one.
@@ -62,6 +71,8 @@ type Service struct {
 	campaigns *campaigns
 	pool      *pool
 	name      string // of this process, to lease operations
+	patience  time.Duration
+	step      func(point string) // may be nil
 
 	fills sync.WaitGroup  // under way
 	life  context.Context // ends with Close
@@ -73,7 +84,7 @@ type Service struct {
 func NewService(store Store, control Control, o Options) *Service {
 	s := &Service{
 		store: store, control: control, ids: o.IDs, codes: o.Codes, numbers: o.Numbers, log: o.Logger,
-		campaigns: newCampaigns(control), name: rand.Text(),
+		campaigns: newCampaigns(control), name: rand.Text(), patience: cmp.Or(o.Patience, defaultPatience), step: o.Step,
 	}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
@@ -168,12 +179,21 @@ func (s *Service) change(ctx context.Context, t Target, call Call, decide decisi
 		var result Result
 		err := s.store.Write(ctx, t.key(), func(tx Tx) (err error) {
 			result, err = s.changeIn(tx, t, call, decide)
+			s.reach(StepChangeWritten, err)
 			return err
 		})
 		if errors.Is(err, shard.ErrUnknown) && try < unknownLimit {
 			continue
 		}
+		s.reach(StepChangeCommitted, err)
 		return result, err
+	}
+}
+
+// reach tells that a flow has come to a point, unless the way there failed.
+func (s *Service) reach(point string, err error) {
+	if err == nil && s.step != nil {
+		s.step(point)
 	}
 }
 

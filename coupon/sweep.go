@@ -8,19 +8,15 @@ import (
 	"github.com/tallystick/tallystick/shard"
 )
 
-// How pending work is found and driven on.
-const (
-	sweepEvery = 15 * time.Second
-	sweepAfter = time.Minute // that something was pending: its own process has had its time
-	sweepPage  = 100         // claims or batches per shard and turn
-)
+// sweepPage is how many claims and batches of a shard are driven on in a turn.
+const sweepPage = 100
 
 // sweeper finishes what processes left behind that died between two steps. Every
 // service has one; what they do twice is done once.
 func (s *Service) sweeper(ctx context.Context) {
-	for wait(ctx, sweepEvery) {
+	for wait(ctx, s.patience/sweepsPerWait) {
 		for _, at := range shard.All() {
-			if err := s.Sweep(ctx, at, sweepAfter); err != nil && ctx.Err() == nil {
+			if err := s.Sweep(ctx, at, s.patience); err != nil && ctx.Err() == nil {
 				s.log.Warn("sweep", "shard", at, "error", err)
 			}
 		}
@@ -40,6 +36,9 @@ func (s *Service) Sweep(ctx context.Context, at shard.Shard, after time.Duration
 		batches, err = rows.PendingBatches(before, sweepPage)
 		return err
 	})
+	if len(claims)+len(batches) > 0 {
+		s.reach(StepSweepFound, nil)
+	}
 	for _, c := range claims {
 		if failed := s.driveOn(ctx, c); err == nil {
 			err = failed

@@ -205,9 +205,9 @@ func (o *couponOptions) open(ctx context.Context, data string, sequences *sequen
 	p := &platform{codes: codes, stores: stores}
 	p.numbers = sequence.NewClient(sequences, sequence.ClientOptions{ID: "coupons", Logger: log})
 	p.minter = coupon.OpenMinter(ctx, stores.Workers, coupon.MinterOptions{Logger: log})
-	p.Service = coupon.NewService(stores.Store, stores.Control, coupon.Options{
-		IDs: p.minter, Codes: codes, Numbers: p.numbers, Logger: log,
-	})
+	options := coupon.Options{IDs: p.minter, Codes: codes, Numbers: p.numbers, Logger: log}
+	crashPoints(&options)
+	p.Service = coupon.NewService(stores.Store, stores.Control, options)
 	return p, nil
 }
 
