@@ -27,6 +27,12 @@ func (c *counting) Next(context.Context, string) (int64, error) { return c.last.
 // one store that share workers and numbers are two processes.
 func NewWorld(t testing.TB, store coupon.Store, control coupon.Control, workers coupon.Workers, numbers coupon.Numbers) *World {
 	t.Helper()
+	return newWorld(t, store, control, workers, numbers, coupon.Options{})
+}
+
+// newWorld starts a service with options, whose sources of numbers are set here.
+func newWorld(t testing.TB, store coupon.Store, control coupon.Control, workers coupon.Workers, numbers coupon.Numbers, o coupon.Options) *World {
+	t.Helper()
 	if workers == nil {
 		workers = new(Workers)
 	}
@@ -42,7 +48,8 @@ func NewWorld(t testing.TB, store coupon.Store, control coupon.Control, workers 
 		t.Fatal(err)
 	}
 	minter := coupon.OpenMinter(t.Context(), workers, coupon.MinterOptions{})
-	s := coupon.NewService(store, control, coupon.Options{IDs: minter, Codes: codes, Numbers: numbers})
+	o.IDs, o.Codes, o.Numbers = minter, codes, numbers
+	s := coupon.NewService(store, control, o)
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- s.Run(ctx) }()

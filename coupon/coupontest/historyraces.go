@@ -1,0 +1,125 @@
+package coupontest
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/tallystick/tallystick/coupon"
+	"github.com/tallystick/tallystick/shard"
+)
+
+// A Hooked store tells when a flow is between two of its calls, so that a test
+// can have another process do something there. Hooks may be nil.
+type Hooked struct {
+	coupon.Store
+	BeforeWrite func(key shard.Key)
+	AfterCoupon func(coupon.Coupon) // within the transaction that has read it
+}
+
+// Write runs fn in a transaction of the store.
+func (h *Hooked) Write(ctx context.Context, key shard.Key, fn func(coupon.Tx) error) error {
+	if h.BeforeWrite != nil {
+		h.BeforeWrite(key)
+	}
+	return h.Store.Write(ctx, key, func(tx coupon.Tx) error { return fn(hookedTx{tx, h}) })
+}
+
+type hookedTx struct {
+	coupon.Tx
+	hooks *Hooked
+}
+
+// Coupon returns a coupon of the store.
+func (t hookedTx) Coupon(id coupon.ID) (coupon.Coupon, error) {
+	c, err := t.Tx.Coupon(id)
+	if t.hooks.AfterCoupon != nil {
+		t.hooks.AfterCoupon(c)
+	}
+	return c, err
+}
+
+// TestRaces checks what two processes come to that do the same at the same time.
+// Their databases let one write while the other is within a transaction.
+func TestRaces(t *testing.T, processes [2]Platform) {
+	r := races{processes, new(Workers), new(counting)}
+	t.Run("OneClaimDrivenTwice", r.oneClaimDrivenTwice)
+}
+
+type races struct {
+	processes [2]Platform
+	workers   *Workers
+	numbers   *counting
+}
+
+// world starts a service on one of the two, with a hooked store.
+func (r races) world(t *testing.T, i int, step func(string)) (*World, *Hooked) {
+	hooks := &Hooked{Store: r.processes[i].Store}
+	return newWorld(t, hooks, r.processes[i].Control, r.workers, r.numbers, coupon.Options{Step: step}), hooks
+}
+
+// oneClaimDrivenTwice has a second process bind the coupon of a pending claim
+// after the first has seen it free, and stop before it says so.
+func (r races) oneClaimDrivenTwice(t *testing.T) {
+	bound, goOn := make(chan struct{}), make(chan struct{})
+	first, hooks := r.world(t, 0, nil)
+	second, _ := r.world(t, 1, func(point string) {
+		if point == coupon.StepClaimBound {
+			close(bound)
+			<-goOn
+		}
+	})
+	ann, _ := users(t)
+	c := first.Campaign(t, 64, nil)
+	ref := elsewhere(t, first, c, ann)
+	pend(t, first, coupon.Claim{User: ann, Campaign: c.ID, Request: "r1", Number: 1, Coupon: ref.ID, Code: ref.Code})
+	var once sync.Once
+	other := make(chan error, 1)
+	hooks.AfterCoupon = func(seen coupon.Coupon) {
+		once.Do(func() {
+			go func() { other <- errOf(second.Claim(t.Context(), c.ID, call(ann, "", "r1"))) }()
+			<-bound
+		})
+	}
+	got := must(first.Claim(t.Context(), c.ID, call(ann, "", "r1")))(t)
+	close(goOn)
+	if err := <-other; err != nil {
+		t.Error(err)
+	}
+	if got.Coupon.ID != ref.ID {
+		t.Errorf("the claim of coupon %d got %d", ref.ID, got.Coupon.ID)
+	}
+	wallet(t, first, ann, got.Coupon)
+}
+
+// elsewhere returns a coupon of the campaign's stock that is not on the user's
+// shard.
+func elsewhere(t *testing.T, w *World, c coupon.Campaign, user string) (ref coupon.Ref) {
+	t.Helper()
+	at := (shard.Text(user).Bucket().Shard() + 1) % shard.Count
+	err := w.Store.Read(t.Context(), at, func(rows coupon.Rows) error {
+		refs, err := rows.Stock(c.ID, 0, 1)
+		if err == nil {
+			ref = refs[0]
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ref
+}
+
+// pend leaves a claim as a process does that died after its first step, two
+// minutes ago.
+func pend(t *testing.T, w *World, claim coupon.Claim) {
+	t.Helper()
+	err := w.Store.Write(t.Context(), shard.Text(claim.User), func(tx coupon.Tx) error {
+		claim.At = tx.Now().Add(-2 * time.Minute)
+		return tx.PutClaim(claim)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
