@@ -243,9 +243,9 @@ func TestAfterwardsAsksOthersForWhatSomeLack(t *testing.T) {
 	b := Batch{Count: 100, Quota: spread(100)}
 	var short [32]int64
 	short[3], short[9] = b.Quota[3], 1
-	next, err := b.afterwards(short)
-	if err != nil || next.Done || next.Quota[3] != 0 || !next.Dry[3] || !next.Dry[9] {
-		t.Fatalf("%+v, %v", next, err)
+	next := b.afterwards(short)
+	if next.Done || next.Quota[3] != 0 || !next.Dry[3] || !next.Dry[9] {
+		t.Fatalf("%+v", next)
 	}
 	var sum int64
 	for _, q := range next.Quota {
@@ -254,10 +254,10 @@ func TestAfterwardsAsksOthersForWhatSomeLack(t *testing.T) {
 	if sum != 100 {
 		t.Errorf("quotas sum up to %d, want 100", sum)
 	}
-	if done, err := next.afterwards([32]int64{}); err != nil || !done.Done {
-		t.Errorf("nothing lacks: %+v, %v", done, err)
+	if done := next.afterwards([32]int64{}); !done.Done || done.given() != 100 || done.lacking() != nil {
+		t.Errorf("nothing lacks: %+v", done)
 	}
-	if _, err := b.afterwards(b.Quota); !errors.Is(err, ErrPoolExhausted) {
-		t.Errorf("all are dry: %v", err)
+	if done := b.afterwards(b.Quota); !done.Done || done.given() != 0 || !errors.Is(done.lacking(), ErrPoolExhausted) {
+		t.Errorf("all are dry: %+v", done)
 	}
 }

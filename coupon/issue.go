@@ -129,9 +129,12 @@ func (s *Service) fulfil(ctx context.Context, key BatchKey, done *counter) error
 	}
 	for {
 		b, err := s.batch(ctx, key)
-		if err != nil || b.Done {
-			done.n.Store(b.Count)
+		if err != nil {
 			return err
+		}
+		if b.Done {
+			done.n.Store(b.given())
+			return b.lacking()
 		}
 		done.n.Store(0)
 		short, err := s.issueQuotas(ctx, c, b, done)
@@ -139,10 +142,7 @@ func (s *Service) fulfil(ctx context.Context, key BatchKey, done *counter) error
 			return err
 		}
 		s.reach(StepIssueChunked, nil)
-		next, err := b.afterwards(short)
-		if err != nil {
-			return err
-		}
+		next := b.afterwards(short)
 		if err := s.setBatch(ctx, next); err != nil {
 			return err
 		}
@@ -169,10 +169,27 @@ func (s *Service) setBatch(ctx context.Context, b Batch) error {
 	})
 }
 
+// given returns how many coupons a batch that is done has.
+func (b Batch) given() (n int64) {
+	for _, q := range b.Quota {
+		n += q
+	}
+	return n
+}
+
+// lacking refuses what a batch that is done did not get.
+func (b Batch) lacking() error {
+	if n := b.Count - b.given(); n > 0 {
+		return ErrPoolExhausted.With("the campaign has %d coupons fewer than batch %s needs", n, b.Number)
+	}
+	return nil
+}
+
 // afterwards returns the batch after a turn in which some shards lacked coupons:
 // done if none did; otherwise what they lacked is asked of the others. The shards
-// that lacked any have none left, for ever.
-func (b Batch) afterwards(short [shard.Count]int64) (Batch, error) {
+// that lacked any have none left, for ever: if all do the batch is done with what
+// it has.
+func (b Batch) afterwards(short [shard.Count]int64) Batch {
 	b.Version++
 	var lacking int64
 	var others []int
@@ -184,17 +201,14 @@ func (b Batch) afterwards(short [shard.Count]int64) (Batch, error) {
 		}
 		b.Dry[at] = b.Dry[at] || n > 0
 	}
-	if lacking == 0 {
+	if lacking == 0 || len(others) == 0 {
 		b.Done = true
-		return b, nil
-	}
-	if len(others) == 0 {
-		return b, ErrPoolExhausted.With("the campaign has %d coupons fewer than batch %s needs", lacking, b.Number)
+		return b
 	}
 	for i, at := range others {
 		b.Quota[at] += (lacking + int64(i)) / int64(len(others))
 	}
-	return b, nil
+	return b
 }
 
 // issueQuotas issues what is missing of each shard's quota and returns how many
@@ -209,8 +223,10 @@ func (s *Service) issueQuotas(ctx context.Context, c Campaign, b Batch, done *co
 	return short, err
 }
 
+// issueQuota counts what is there of the quota, too. Only failures in a row end it.
 func (s *Service) issueQuota(ctx context.Context, c Campaign, b Batch, at shard.Shard, done *counter) (short int64, err error) {
-	for try := 0; ; {
+	var counted int64
+	for try := 1; ; try++ {
 		var have []Chunk
 		err := s.store.Read(ctx, at, func(rows Rows) (err error) {
 			have, err = rows.Chunks(b.Campaign, b.Number)
@@ -219,20 +235,24 @@ func (s *Service) issueQuota(ctx context.Context, c Campaign, b Batch, at shard.
 		if err != nil {
 			return 0, err
 		}
-		missing := b.Quota[at] - total(have)
+		done.n.Add(total(have) - counted)
+		counted = total(have)
+		missing := b.Quota[at] - counted
 		if missing <= 0 {
 			return 0, s.walletOf(ctx, b, at, have)
 		}
 		issued, dry, err := s.issueChunk(ctx, c, b, at, len(have), missing)
 		again := errors.Is(err, shard.ErrUnknown) || errors.Is(err, shard.ErrBusy)
-		if try++; err != nil && (!again || try == chunkTries) {
+		if err != nil && (!again || try >= chunkTries) {
 			return 0, err
 		}
 		s.reach(StepIssueChunk, err)
-		if err == nil && dry {
+		if dry {
 			return missing, s.walletOf(ctx, b, at, have)
 		}
-		done.n.Add(int64(issued))
+		if issued > 0 {
+			try = 0
+		}
 	}
 }
 
@@ -252,12 +272,14 @@ func (s *Service) issueChunk(ctx context.Context, c Campaign, b Batch, at shard.
 	}
 	size = int(min(int64(size), missing))
 	err = s.store.Write(ctx, at, func(tx Tx) error {
+		n, dry = 0, false
 		refs, err := nextOf(tx, c, size)
 		if err != nil {
 			return err
 		}
-		if dry = len(refs) == 0; dry {
-			return nil
+		if len(refs) == 0 {
+			dry = true
+			return unlessIssued(tx, b, k)
 		}
 		like, err := c.issue(refs[0], b.User, b.Order, tx.Now())
 		if err != nil {
@@ -267,17 +289,33 @@ func (s *Service) issueChunk(ctx context.Context, c Campaign, b Batch, at shard.
 		if err != nil || len(issued) == 0 {
 			return err
 		}
-		n = len(issued)
 		if err := keepAll(tx, issued, like, at); err != nil {
 			return err
 		}
 		fresh, err := tx.PutChunk(Chunk{BatchKey: b.BatchKey, Shard: at, Chunk: k, IDs: ids(issued)})
 		if err == nil && !fresh {
-			err = shard.ErrBusy // another process issues this batch too: look again
+			err = errIssuedToo
 		}
+		n = len(issued)
 		return err
 	})
-	return n, dry, err
+	if err != nil {
+		return 0, false, err
+	}
+	return n, dry, nil
+}
+
+// errIssuedToo tells that another process issues the batch too: look again.
+var errIssuedToo = fmt.Errorf("%w: another process issues the batch", shard.ErrBusy)
+
+// unlessIssued makes sure that the k chunks which were seen are all there are of a
+// batch: that a shard has no coupon left says nothing if they went to this batch.
+func unlessIssued(tx Tx, b Batch, k int) error {
+	have, err := tx.Chunks(b.Campaign, b.Number)
+	if err == nil && len(have) != k {
+		err = errIssuedToo
+	}
+	return err
 }
 
 // keepAll puts coupons that are on their user's own shard into the wallet.
@@ -373,9 +411,13 @@ func (s *Service) couponsOn(ctx context.Context, at shard.Shard, ids []ID) (coup
 	return coupons, err
 }
 
-// operateOn finishes a batch that has been pending: a large one has an operation,
-// which this brings into being if its process died before it could.
+// operateOn finishes a batch that has been pending: its order may not know it, and
+// a large one has an operation, which this brings into being if its process died
+// before it could.
 func (s *Service) operateOn(ctx context.Context, b Batch) error {
+	if err := s.tellOrder(ctx, b); err != nil {
+		return err
+	}
 	if b.Count > issueAtOnce {
 		_, err := s.start(ctx, b.operation())
 		return err

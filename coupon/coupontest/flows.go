@@ -274,9 +274,50 @@ func orderOfAUser(t *testing.T, w *World) {
 }
 
 func tooLargeAnOrder(t *testing.T, w *World) {
+	ctx := t.Context()
 	c := w.Campaign(t, 40, nil)
-	_, err := w.Issue(t.Context(), coupon.IssueRequest{Campaign: c.ID, Batch: "b1", Order: "o1", Count: 41})
-	want(t, "more than there are", err, coupon.ErrPoolExhausted)
+	for range 2 {
+		_, err := w.Issue(ctx, coupon.IssueRequest{Campaign: c.ID, Batch: "b1", Order: "too-many", Count: 41})
+		want(t, "more than there are", err, coupon.ErrPoolExhausted)
+	}
+	if got, err := w.OrderCoupons(ctx, "too-many", coupon.OrderIssued, 0, 100); err != nil || len(got) != 40 {
+		t.Errorf("the order got %d of 40, %v", len(got), err)
+	}
+	err := w.Store.Read(ctx, shard.Text("b1"), func(rows coupon.Rows) error {
+		pending, err := rows.PendingBatches(time.Now().Add(time.Hour), 100)
+		for _, b := range pending {
+			if b.Campaign == c.ID {
+				t.Errorf("the sweeper would meet it for ever: %+v", b)
+			}
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+
+	c = w.Campaign(t, 600, nil)
+	w.issued(t, c, "few", 50) // so that shards run out one after the other
+	for range 2 {
+		issue, err := w.Issue(ctx, coupon.IssueRequest{Campaign: c.ID, Batch: "b2", Order: "o2", Count: 601})
+		if err != nil || issue.Operation == nil {
+			t.Fatalf("%+v, %v", issue, err)
+		}
+		op := w.Await(t, *issue.Operation)
+		if op.Succeeded != 550 || op.Failed != 51 || op.Error != coupon.ErrPoolExhausted.Code {
+			t.Errorf("%+v, want 550 of 601 and POOL_EXHAUSTED", op)
+		}
+	}
+}
+
+// issued issues coupons to an order of the batch's name.
+func (w *World) issued(t *testing.T, c coupon.Campaign, batch string, n int64) []coupon.Coupon {
+	t.Helper()
+	issue, err := w.Issue(t.Context(), coupon.IssueRequest{Campaign: c.ID, Batch: batch, Order: batch, Count: n})
+	if err != nil || int64(len(issue.Coupons)) != n {
+		t.Fatalf("issued %d of %d, %v", len(issue.Coupons), n, err)
+	}
+	return issue.Coupons
 }
 
 func oneOfManyRedeems(t *testing.T, w *World) {

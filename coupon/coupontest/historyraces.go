@@ -2,6 +2,7 @@ package coupontest
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"testing"
 	"time"
@@ -45,6 +46,7 @@ func (t hookedTx) Coupon(id coupon.ID) (coupon.Coupon, error) {
 func TestRaces(t *testing.T, processes [2]Platform) {
 	r := races{processes, new(Workers), new(counting)}
 	t.Run("OneClaimDrivenTwice", r.oneClaimDrivenTwice)
+	t.Run("OneBatchIssuedTwice", r.oneBatchIssuedTwice)
 }
 
 type races struct {
@@ -91,6 +93,40 @@ func (r races) oneClaimDrivenTwice(t *testing.T) {
 		t.Errorf("the claim of coupon %d got %d", ref.ID, got.Coupon.ID)
 	}
 	wallet(t, first, ann, got.Coupon)
+}
+
+// oneBatchIssuedTwice has a second process issue all of a batch, but for saying
+// that it is done, after the first has seen that nothing was.
+func (r races) oneBatchIssuedTwice(t *testing.T) {
+	issued, goOn := make(chan struct{}), make(chan struct{})
+	first, hooks := r.world(t, 0, nil)
+	var told sync.Once
+	second, _ := r.world(t, 1, func(point string) {
+		if point == coupon.StepIssueChunked {
+			told.Do(func() { close(issued); <-goOn })
+		}
+	})
+	c := first.Campaign(t, 64, nil) // two on each shard: the first eight have none left afterwards
+	request := coupon.IssueRequest{Campaign: c.ID, Batch: "b1", Order: "o1", Count: 40}
+	other := make(chan error, 1)
+	var once sync.Once
+	hooks.BeforeWrite = func(key shard.Key) {
+		if _, chunk := key.(shard.Shard); chunk {
+			once.Do(func() {
+				go func() { _, err := second.Issue(t.Context(), request); other <- err }()
+				<-issued
+			})
+		}
+	}
+	_, err := first.Issue(t.Context(), request)
+	close(goOn)
+	if err := errors.Join(err, <-other); err != nil {
+		t.Error(err)
+	}
+	coupons, err := first.OrderCoupons(t.Context(), "o1", coupon.OrderIssued, 0, 100)
+	if err != nil || len(coupons) != 40 {
+		t.Errorf("the order of 40 has %d coupons, %v", len(coupons), err)
+	}
 }
 
 // elsewhere returns a coupon of the campaign's stock that is not on the user's
