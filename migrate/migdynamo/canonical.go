@@ -37,13 +37,19 @@ func (s *Sink) digestOf(i item) migrate.Digest {
 		b = new([]byte)
 	}
 	defer s.scratch.Put(b)
-	*b = appendCanonical((*b)[:0], i)
+	*b = appendNamed((*b)[:0], i, s.namesOf(i))
 	return migrate.DigestOf(*b)
 }
 
 func appendCanonical(b []byte, i item) []byte {
 	var room [usualNames]string
-	for _, name := range sortedNames(i, room[:0]) {
+	return appendNamed(b, i, sortedNames(i, room[:0]))
+}
+
+// appendNamed appends the attributes of those names, which are all that i has,
+// sorted.
+func appendNamed(b []byte, i item, names []string) []byte {
+	for _, name := range names {
 		if name == AttrVersion || name == AttrDeleted {
 			continue
 		}
@@ -51,6 +57,25 @@ func appendCanonical(b []byte, i item) []byte {
 		b = appendValue(b, i[name])
 	}
 	return b
+}
+
+// namesOf returns the sorted names of an item: those of the item before, if they
+// are the same, as they are of rows of one table.
+func (s *Sink) namesOf(i item) []string {
+	if last := s.names.Load(); last != nil && len(*last) == len(i) {
+		same := true
+		for _, name := range *last {
+			if _, same = i[name]; !same {
+				break
+			}
+		}
+		if same {
+			return *last
+		}
+	}
+	names := sortedNames(i, nil)
+	s.names.Store(&names)
+	return names
 }
 
 // usualNames is how many names are sorted without allocating memory.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -43,8 +44,9 @@ type Sink struct {
 	timeout    time.Duration
 	inFlight   int
 	segments   int
-	scratch    sync.Pool // of *[]byte, for digestOf
-	items      sync.Pool // of item, for Expect
+	scratch    sync.Pool                // of *[]byte, for digestOf
+	names      atomic.Pointer[[]string] // of the last item, sorted
+	items      sync.Pool                // of item, for Expect
 }
 
 // Open returns the sink of a plan. A [*migrate.PlanError] says that the table
