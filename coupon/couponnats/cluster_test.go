@@ -1,7 +1,6 @@
 package couponnats_test
 
 import (
-	"bytes"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -113,7 +112,7 @@ func TestQueueElsewhere(t *testing.T) {
 	realm := newRealm(t)
 	server := listening(t, realm.configure)
 	file, secret := credentials(t, realm.account)
-	var out bytes.Buffer
+	var out logBuffer
 	o := couponnats.Options{
 		URL: server.ClientURL(), Credentials: file, Readers: []string{"wallet"},
 		Logger: slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug})),

@@ -92,6 +92,7 @@ func (m mortal) Remove(ctx context.Context, at shard.Shard, lease coupon.RelayLe
 // queue's server in it, at each point. Another goes on: every message is read, and
 // none twice, since the queue knows the names.
 func TestProcessDiesBetweenPublishAndRemove(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	points := []string{"before publishing", "half of a batch published", "published, not removed", "removed"}
 	dirs, wants := map[string]string{}, map[string][]string{}
 	for _, point := range points { // all first: the next one waits until the lease of the dead is over

@@ -15,7 +15,9 @@
 // a full queue refuses new ones, which then wait in the outbox of their shard. A
 // reader has a message again after a pause until it has handled it; what it can
 // never handle is set aside, on the subject of its dead letters, and counted. The
-// server in this process acknowledges a message when it is on the disk.
+// server in this process acknowledges a message when it is on the disk. Where its
+// disk was full it takes nothing for ever after; it is then started again, every 30
+// s until there is room.
 //
 // # What happens if the process dies
 //

@@ -11,8 +11,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/gofrs/flock"
-	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -58,11 +56,10 @@ const (
 
 // A Queue is open. It is safe for concurrent use.
 type Queue struct {
-	o      Options
-	server *server.Server // nil: it is elsewhere
-	lock   *flock.Flock   // of the folder of the server
-	conn   *nats.Conn
-	js     jetstream.JetStream
+	o    Options
+	host *host // nil: the server is elsewhere
+	conn *nats.Conn
+	js   jetstream.JetStream
 
 	mu    sync.Mutex
 	stats map[string]*coupon.ReaderStats
@@ -119,11 +116,12 @@ func (q *Queue) open(ctx context.Context) error {
 		nats.Name("tallystick"), nats.MaxReconnects(-1), nats.Timeout(callTimeout),
 		nats.DisconnectErrHandler(q.disconnected), nats.ReconnectHandler(q.reconnected), nats.ErrorHandler(q.failed),
 	}
+	var err error
 	if q.o.URL == "" {
-		if err := q.serve(); err != nil {
+		if q.host, err = newHost(q.o.Dir, q.o.MaxBytes+deadMaxBytes, q.o.Logger); err != nil {
 			return err
 		}
-		options = append(options, nats.InProcessServer(q.server))
+		options = append(options, nats.InProcessServer(q.host), nats.ReconnectWait(100*time.Millisecond))
 	}
 	if q.o.Credentials != "" {
 		options = append(options, nats.UserCredentials(q.o.Credentials))
@@ -131,7 +129,6 @@ func (q *Queue) open(ctx context.Context) error {
 	if q.o.CA != "" {
 		options = append(options, nats.Secure(&tls.Config{MinVersion: tls.VersionTLS12}), nats.RootCAs(q.o.CA))
 	}
-	var err error
 	if q.conn, err = nats.Connect(q.o.URL, options...); err != nil {
 		return fmt.Errorf("couponnats: no connection to the queue: %w", err)
 	}
@@ -160,12 +157,8 @@ func (q *Queue) Close() error {
 	if q.conn != nil {
 		q.conn.Close()
 	}
-	if q.server != nil {
-		q.server.Shutdown()
-		q.server.WaitForShutdown()
-	}
-	if q.lock != nil {
-		return q.lock.Unlock()
+	if q.host != nil {
+		return q.host.close()
 	}
 	return nil
 }

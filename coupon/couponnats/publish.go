@@ -27,18 +27,26 @@ func (q *Queue) Publish(ctx context.Context, at shard.Shard, rows []coupon.Outbo
 			break
 		}
 	}
-	failed := 0
+	failed, answered := 0, false
 	for i, f := range futures {
-		switch why := awaitAck(ctx, f); {
-		case why == nil:
+		why := awaitAck(ctx, f)
+		answered = answered || isAnswer(why)
+		if why == nil {
 			acked = append(acked, rows[i])
-		default:
-			if failed++; failed == 1 { // one is enough to know
-				err = errors.Join(err, fmt.Errorf("message %s: %w", rows[i].Name(), why))
-			}
+		} else if failed++; failed == 1 { // one is enough to know
+			err = errors.Join(err, fmt.Errorf("message %s: %w", rows[i].Name(), why))
 		}
 	}
+	if q.host != nil && !errors.Is(ctx.Err(), context.Canceled) {
+		q.host.note(answered)
+	}
 	return acked, err
+}
+
+// isAnswer reports whether the queue said something: a refusal is an answer.
+func isAnswer(err error) bool {
+	_, refused := errors.AsType[*jetstream.APIError](err)
+	return err == nil || refused
 }
 
 // awaitAck waits for the queue's answer, which comes, or is given up, in a bounded

@@ -97,6 +97,34 @@ func (l *readerLog) await(t *testing.T, n int) []string {
 	}
 }
 
+// awaitEach waits until each name was read at least once.
+func (l *readerLog) awaitEach(t *testing.T, want []string) {
+	t.Helper()
+	for n := len(want); ; n++ {
+		if got := slices.Compact(l.await(t, n)); slices.Equal(got, want) {
+			return
+		}
+	}
+}
+
+// A logBuffer is written and read by several goroutines.
+type logBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *logBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *logBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
 // read runs a reader until the returned function is called.
 func read(t *testing.T, q *couponnats.Queue, name string, handle couponnats.Handler) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
@@ -188,7 +216,7 @@ func TestMessageComesAgainAfterAPause(t *testing.T) {
 
 // TestPoisonedMessageIsSetAside holds back nothing else.
 func TestPoisonedMessageIsSetAside(t *testing.T) {
-	var out bytes.Buffer
+	var out logBuffer
 	server := listening(t, nil)
 	q := open(t, couponnats.Options{URL: server.ClientURL(), Logger: slog.New(slog.NewTextHandler(&out, nil))})
 	poison := row(1, 2)
