@@ -25,6 +25,13 @@
 //     for ever, or refused with [ErrMismatch] if it comes with other fields.
 //   - Whoever is not the owner of a coupon cannot tell whether it exists.
 //
+// # Events
+//
+// Each change leaves a [Message] in the outbox of its shard, in its transaction. A
+// [Relay] publishes what the outboxes hold; readers of the queue, like the
+// [Projector] that brings wallets and orders of other shards up to date, have every
+// message at least once and in any order, and go by the coupon's version.
+//
 // # What happens if the process dies
 //
 // Within a transaction: nothing was written. Between the transactions of a flow
