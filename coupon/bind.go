@@ -3,6 +3,7 @@ package coupon
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/tallystick/tallystick/shard"
@@ -89,6 +90,17 @@ func boundBefore(tx Tx, claim Claim) (*Claim, error) {
 		return &m, err
 	}
 	return nil, err
+}
+
+// bindAgain puts a bind that was made after all where another process has removed
+// it: that met a refusal which has since gone, like a hold.
+func bindAgain(tx Tx, claim Claim) error {
+	made, err := tx.Claims(claim.User, claim.Campaign)
+	if err != nil || slices.ContainsFunc(made, func(m Claim) bool { return m.Request == claim.Request }) {
+		return err
+	}
+	claim.Done, claim.At = true, tx.Now()
+	return tx.PutClaim(claim)
 }
 
 // bindTo decides what binding to a user comes to.

@@ -231,10 +231,14 @@ func claimedBy(tx Tx, claim Claim) (bool, error) {
 	return false, err
 }
 
-// finish tells the user's shard that the claim is done.
+// finish tells the user's shard that the claim or bind is done.
 func (s *Service) finish(ctx context.Context, claim Claim, got Coupon) error {
 	return s.store.Write(ctx, shard.Text(claim.User), func(tx Tx) error {
-		if _, err := tx.FinishClaim(claim); err != nil {
+		finished, err := tx.FinishClaim(claim)
+		if err == nil && !finished && claim.Number == 0 {
+			err = bindAgain(tx, claim)
+		}
+		if err != nil {
 			return err
 		}
 		return tx.Keep(got)

@@ -47,6 +47,7 @@ func TestRaces(t *testing.T, processes [2]Platform) {
 	r := races{processes, new(Workers), new(counting)}
 	t.Run("OneClaimDrivenTwice", r.oneClaimDrivenTwice)
 	t.Run("OneBatchIssuedTwice", r.oneBatchIssuedTwice)
+	t.Run("BindRefusedAndMade", r.bindRefusedAndMade)
 }
 
 type races struct {
@@ -127,6 +128,35 @@ func (r races) oneBatchIssuedTwice(t *testing.T) {
 	if err != nil || len(coupons) != 40 {
 		t.Errorf("the order of 40 has %d coupons, %v", len(coupons), err)
 	}
+}
+
+// bindRefusedAndMade has the sweeper meet a bind while an order holds its coupon,
+// and remove it. Then the hold goes and the bind's own process goes on.
+func (r races) bindRefusedAndMade(t *testing.T) {
+	ann, _ := users(t)
+	var coupons []coupon.Coupon
+	var other *World
+	first, _ := r.world(t, 0, func(point string) {
+		if point != coupon.StepBindPending {
+			return
+		}
+		held := coupons[0]
+		must(other.Reserve(t.Context(), byID(held), call("", "o1", ""), time.Minute))(t)
+		if err := other.Sweep(t.Context(), shard.Text(ann).Bucket().Shard(), -time.Minute); err != nil {
+			t.Error(err)
+		}
+		must(other.Release(t.Context(), byID(held), call("", "o1", "")))(t)
+	})
+	other, _ = r.world(t, 1, nil)
+	c := first.Campaign(t, 128, nil)
+	for _, c := range first.issued(t, c, "gifts", 96) {
+		if !shard.Same(c.ID, shard.Text(ann)) {
+			coupons = append(coupons, c)
+		}
+	}
+	must(first.Bind(t.Context(), byID(coupons[0]), call(ann, "", "bind-1")))(t)
+	want(t, "the same request for another coupon", errOf(other.Bind(t.Context(), byID(coupons[1]), call(ann, "", "bind-1"))), coupon.ErrMismatch)
+	wallet(t, first, ann, must(first.Get(t.Context(), byID(coupons[0]), ann))(t).Coupon)
 }
 
 // elsewhere returns a coupon of the campaign's stock that is not on the user's
