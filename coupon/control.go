@@ -28,7 +28,7 @@ type Campaigns interface {
 // Operations keeps long work.
 type Operations interface {
 	// StartOperation adds an operation unless one of the same kind and subject
-	// is there, done or not, and returns the one that is there then.
+	// is there that is not done, and returns the one that is there then.
 	StartOperation(ctx context.Context, o Operation) (Operation, error)
 	// Operation returns an operation, or [ErrNoRow].
 	Operation(ctx context.Context, id int64) (Operation, error)
@@ -44,7 +44,7 @@ type Operations interface {
 type Operation struct {
 	ID        int64
 	Kind      string // generate or issue
-	Subject   string // what it works on; one operation of a kind each, for ever
+	Subject   string // what it works on; one operation of a kind at a time
 	Campaign  int64
 	Batch     string // of an issue
 	Done      bool

@@ -25,7 +25,7 @@ const (
 type counter struct{ n atomic.Int64 }
 
 // Generate begins to make a campaign's coupons and returns the work under way,
-// which is the same each time it is asked for.
+// the same as long as it is. Asked for later it finds nothing to do.
 func (s *Service) Generate(ctx context.Context, campaign int64) (Operation, error) {
 	c, err := s.Campaign(ctx, campaign)
 	if err != nil {

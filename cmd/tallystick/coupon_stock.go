@@ -16,8 +16,8 @@ func newCouponGenerate(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "generate CAMPAIGN",
 		Short: "Make a campaign's coupons",
-		Long: `Begin to make a campaign's coupons and show how far that is. Asked again it shows
-the same work. With --wait it returns when all are there.`,
+		Long: `Begin to make a campaign's coupons and show how far that is. Asked again meanwhile
+it shows the same work. With --wait it returns when all are there.`,
 		Args: names("CAMPAIGN"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			id, err := anID("campaign", args[0])

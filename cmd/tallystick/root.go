@@ -110,7 +110,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 3 differences or rows in quarantine
 	root.SetIn(c.in)
 	root.SetOut(c.out)
 	root.SetErr(c.err)
-	root.AddCommand(newServe(c), newSeq(c), newMigrate(c), newCoupon(c), newToken(c), newVersion(c))
+	root.AddCommand(newServe(c), newSeq(c), newMigrate(c), newCoupon(c), newShard(c), newToken(c), newVersion(c))
 	root.Version = version
 	root.SetVersionTemplate("tallystick {{.Version}}\n")
 	root.SetFlagErrorFunc(flagError)

@@ -23,7 +23,11 @@ func TestTranscripts(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := replay(t, string(want))
+			var args []string
+			if filepath.Base(file) == "coupons.txt" {
+				args = []string{"--coupons", "embedded"}
+			}
+			got := replay(t, string(want), args...)
 			if *update {
 				if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
 					t.Fatal(err)
@@ -38,9 +42,9 @@ func TestTranscripts(t *testing.T) {
 }
 
 // replay runs the commands of a transcript and returns it anew.
-func replay(t *testing.T, transcript string) string {
+func replay(t *testing.T, transcript string, args ...string) string {
 	t.Helper()
-	p := start(t)
+	p := start(t, args...)
 	dir := t.TempDir()
 	var b strings.Builder
 	for line := range strings.Lines(transcript) {

@@ -29,6 +29,7 @@ import (
 	"github.com/tallystick/tallystick/sequence/seqprom"
 	"github.com/tallystick/tallystick/sequence/seqrpc"
 	"github.com/tallystick/tallystick/sequence/seqrpc/sequencev1"
+	"github.com/tallystick/tallystick/shard"
 	"github.com/tallystick/tallystick/shard/shardsql"
 )
 
@@ -217,6 +218,7 @@ func migrationFailure(err error) (failure, bool) {
 
 // couponStores are the open databases of coupons.
 type couponStores struct {
+	Shards  *shard.Cluster
 	Store   coupon.Store
 	Control coupon.Control
 	Workers coupon.Workers
@@ -242,7 +244,7 @@ func openCouponStores(ctx context.Context, where couponDatabases) (couponStores,
 	if err != nil {
 		return couponStores{}, err
 	}
-	return couponStores{Store: p.Store, Control: p.Control, Workers: p.Control, Close: p.Close}, nil
+	return couponStores{Shards: p.Cluster, Store: p.Store, Control: p.Control, Workers: p.Control, Close: p.Close}, nil
 }
 
 // serveCoupons returns the handler of coupons, for the paths couponPaths.
