@@ -13,13 +13,14 @@ import (
 // How a relay works.
 const (
 	relayBatch   = 200                    // rows read, published and removed at a time
+	relayAtOnce  = 4                      // shards whose rows are being published
 	relayGather  = 10 * time.Millisecond  // after a wake-up, so that rows come together
 	relayPoll    = 2 * time.Second        // of a shard that nobody woke
-	relayLease   = 8 * time.Second        // of the database's clock
-	relayMargin  = 3 * time.Second        // before its end a lease is renewed
+	relayLease   = 10 * time.Second       // of the database's clock
+	relayMargin  = 6 * time.Second        // before its end a lease is renewed: more than relayTimeout
 	relayFirst   = 200 * time.Millisecond // back-off after a failure, twice as long each time
 	relayLast    = 10 * time.Second
-	relayTimeout = 5 * time.Second // of publishing a batch: less than the lease
+	relayTimeout = 5 * time.Second // of publishing a batch
 	relayCounted = 10_000          // rows that are counted, at most
 )
 
@@ -44,6 +45,7 @@ type Relay struct {
 	queue  Publisher
 	log    *slog.Logger
 	token  string
+	slots  chan struct{} // a place for each shard whose rows are being published
 	shards [shard.Count]relayShard
 }
 
@@ -72,7 +74,7 @@ func NewRelay(outbox Outbox, queue Publisher, log *slog.Logger) *Relay {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	r := &Relay{outbox: outbox, queue: queue, log: log, token: rand.Text()}
+	r := &Relay{outbox: outbox, queue: queue, log: log, token: rand.Text(), slots: make(chan struct{}, relayAtOnce)}
 	for at := range r.shards {
 		r.shards[at].wake = make(chan struct{}, 1)
 		r.shards[at].stats.Shard = shard.Shard(at)

@@ -272,6 +272,43 @@ func TestRelayThatWasPaused(t *testing.T) {
 	})
 }
 
+// TestSlowQueue takes 100 messages a second, of which all shards have too many.
+// Nothing is late and nothing comes twice.
+func TestSlowQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o, q := new(coupontest.Outbox), new(queueLog)
+		var want []string
+		for i := range 32 * 50 {
+			m := said(shard.Shard(i%32), i+1, 2)
+			o.Put(m)
+			want = append(want, nameOf(m))
+		}
+		disk := make(chan struct{}, 1)
+		r, stop := running(o, publisherFunc(func(ctx context.Context, at shard.Shard, rows []coupon.OutboxRow) (acked []coupon.OutboxRow, err error) {
+			for _, row := range rows {
+				select {
+				case disk <- struct{}{}:
+					time.Sleep(10 * time.Millisecond)
+					<-disk
+				case <-ctx.Done():
+					return acked, ctx.Err()
+				}
+				one, _ := q.Publish(ctx, at, []coupon.OutboxRow{row})
+				acked = append(acked, one...)
+			}
+			return acked, nil
+		}))
+		defer stop()
+		time.Sleep(time.Minute)
+		expect(t, q, want...)
+		for _, s := range r.Stats() {
+			if s.Failed > 0 || s.Published != 50 {
+				t.Errorf("stats %+v", s)
+			}
+		}
+	})
+}
+
 type publisherFunc func(context.Context, shard.Shard, []coupon.OutboxRow) ([]coupon.OutboxRow, error)
 
 func (f publisherFunc) Publish(ctx context.Context, at shard.Shard, rows []coupon.OutboxRow) ([]coupon.OutboxRow, error) {

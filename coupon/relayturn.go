@@ -16,6 +16,12 @@ func (r *Relay) turn(ctx context.Context, at shard.Shard, held *heldLease) (more
 	if err != nil || len(rows) == 0 {
 		return false, err
 	}
+	select { // so that a queue that is slow still answers each in time
+	case r.slots <- struct{}{}:
+		defer func() { <-r.slots }()
+	case <-ctx.Done():
+		return false, nil
+	}
 	if mine, err := r.hold(ctx, at, held); err != nil || !mine {
 		return false, err
 	}
