@@ -24,8 +24,8 @@ func TestEventsOnSQLite(t *testing.T) {
 
 func TestEventsOnMariaDB(t *testing.T) {
 	p := open(t, mariadb(t).options(2))
-	testEvents(t, p)
 	t.Run("late commit", func(t *testing.T) { testLateCommit(t, p) })
+	testEvents(t, p)
 }
 
 func testEvents(t *testing.T, p *couponsql.Platform) {
@@ -35,6 +35,7 @@ func testEvents(t *testing.T, p *couponsql.Platform) {
 		}})
 	})
 	t.Run("redemptions", func(t *testing.T) { testRedemptions(t, p.Store) })
+	t.Run("coupons of an order", func(t *testing.T) { testOrderCoupons(t, p) })
 	t.Run("projection", func(t *testing.T) { testProjection(t, p.Store) })
 	t.Run("projection of bulk steps", func(t *testing.T) { testBulkProjection(t, p.Store) })
 }
@@ -64,13 +65,13 @@ func testLateCommit(t *testing.T, p *couponsql.Platform) {
 		}
 		rows, err := outbox.Oldest(t.Context(), 21, 10)
 		if err != nil || len(rows) != 1 || rows[0].Coupon != early.ID {
-			return fmt.Errorf("%+v, %w; want the committed row", rows, err)
+			return fmt.Errorf("%d rows, %w; want the one that is committed", len(rows), err)
 		}
 		return outbox.Remove(t.Context(), 21, lease, rows, time.Minute)
 	})
 	rows, err := outbox.Oldest(t.Context(), 21, 10)
 	if err != nil || len(rows) != 1 || rows[0].Coupon != late.ID {
-		t.Errorf("%+v, %v; want the row that came late", rows, err)
+		t.Errorf("%d rows, %v; want the one that came late", len(rows), err)
 	}
 }
 
@@ -112,6 +113,57 @@ func testRedemptions(t *testing.T, s coupon.Store) {
 	keep(30, 3, false)
 	if got := list(0, 10); !slices.Equal(got, []coupon.ID{10, 40}) {
 		t.Errorf("after a void %v", got)
+	}
+}
+
+// testOrderCoupons has an order that redeemed coupons of several shards, some of
+// which were voided or redeemed by another order since, which its rows do not know.
+func testOrderCoupons(t *testing.T, p *couponsql.Platform) {
+	const order = "consumer"
+	service := coupon.NewService(p.Store, p.Control, coupon.Options{})
+	defer service.Close()
+	var want []coupon.ID
+	for i := range 20 {
+		c := sample(t, coupon.ID(2_000+i)<<10|coupon.ID(i*7%shard.Count))
+		write(t, p.Store, c.ID, func(tx coupon.Tx) error { return tx.Add([]coupon.Coupon{c}) })
+		c.Version, c.Status, c.RedeemedOrder = 2, coupon.Redeemed, order
+		switch {
+		case i%4 == 1:
+			c.Status, c.RedeemedOrder = coupon.Issued, ""
+		case i == 10:
+			c.RedeemedOrder = "another"
+		default:
+			want = append(want, c.ID)
+		}
+		write(t, p.Store, c.ID, func(tx coupon.Tx) error {
+			_, err := tx.Change(c, coupon.Event{Coupon: c.ID, Version: 2, Type: coupon.WasRedeemed, Order: order})
+			return err
+		})
+		write(t, p.Store, shard.Text(order), func(tx coupon.Tx) error {
+			return tx.KeepRedemption(coupon.OrderRedemption{Order: order, Coupon: c.ID, Version: 2})
+		})
+	}
+	for _, n := range []int{1, 3, 14, 15, 500} {
+		var got []coupon.ID
+		var after coupon.ID
+		for {
+			page, err := service.OrderCoupons(t.Context(), order, coupon.OrderConsumed, after, n)
+			if err != nil || len(page) > n {
+				t.Fatalf("page of %d: %d, %v", n, len(page), err)
+			}
+			for _, c := range page {
+				got, after = append(got, c.ID), c.ID
+			}
+			if len(page) < n {
+				break
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("pages of %d: %v, want %v", n, got, want)
+		}
+	}
+	if _, err := service.OrderCoupons(t.Context(), order, "other", 0, 5); !errors.Is(err, coupon.ErrInvalid) {
+		t.Errorf("another role: %v", err)
 	}
 }
 
