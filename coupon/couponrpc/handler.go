@@ -74,6 +74,7 @@ func New(svc *coupon.Service, o Options) (http.Handler, error) {
 	mux := http.NewServeMux()
 	mux.Handle("/"+couponv1.CampaignServiceName+"/", campaignHandler)
 	mux.Handle("/"+couponv1.CouponServiceName+"/", couponHandler)
+	mux.HandleFunc("GET /v1/openapi.json", serveOpenAPI)
 	mux.Handle("/", rest(transcoder))
 	return mux, nil
 }
