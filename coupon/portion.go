@@ -1,0 +1,192 @@
+package coupon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/tallystick/tallystick/shard"
+)
+
+// A portion is what one shard gives of a batch: its quota.
+type portion struct {
+	s  *Service
+	c  Campaign
+	b  Batch
+	at shard.Shard
+}
+
+// fulfil issues what is missing of the quota and returns how many coupons the
+// shard lacks; done counts what was there already, too. Only failures in a row end
+// it.
+func (p portion) fulfil(ctx context.Context, done *counter) (short int64, err error) {
+	var counted int64
+	for try := 1; ; try++ {
+		have, err := p.chunks(ctx)
+		if err != nil {
+			return 0, err
+		}
+		done.n.Add(total(have) - counted)
+		counted = total(have)
+		missing := p.b.Quota[p.at] - counted
+		if missing <= 0 {
+			return 0, p.keepAtHome(ctx, have)
+		}
+		issued, dry, err := p.issueChunk(ctx, len(have), missing)
+		again := errors.Is(err, shard.ErrUnknown) || errors.Is(err, shard.ErrBusy)
+		if err != nil && (!again || try >= chunkTries) {
+			return 0, err
+		}
+		p.s.reach(StepIssueChunk, err)
+		if dry {
+			return missing, p.keepAtHome(ctx, have)
+		}
+		if issued > 0 {
+			try = 0
+		}
+	}
+}
+
+// chunks returns those that are there.
+func (p portion) chunks(ctx context.Context) (have []Chunk, err error) {
+	err = p.s.store.Read(ctx, p.at, func(rows Rows) (err error) {
+		have, err = rows.Chunks(p.b.Campaign, p.b.Number)
+		return err
+	})
+	return have, err
+}
+
+func total(chunks []Chunk) (n int64) {
+	for _, c := range chunks {
+		n += int64(len(c.IDs))
+	}
+	return n
+}
+
+// issueChunk issues chunk k, in one transaction. dry tells that the shard has no
+// coupon left.
+func (p portion) issueChunk(ctx context.Context, k int, missing int64) (n int, dry bool, err error) {
+	size := chunkSize
+	if p.b.User != "" {
+		size = userChunk
+	}
+	size = int(min(int64(size), missing))
+	err = p.s.store.Write(ctx, p.at, func(tx Tx) error {
+		n, dry = 0, false
+		refs, err := nextOf(tx, p.c, size)
+		if err != nil {
+			return err
+		}
+		if len(refs) == 0 {
+			dry = true
+			return p.unlessIssued(tx, k)
+		}
+		n, err = p.issue(tx, k, refs)
+		return err
+	})
+	if err != nil {
+		return 0, false, err
+	}
+	return n, dry, nil
+}
+
+// issue issues those of refs that are still available, as chunk k.
+func (p portion) issue(tx Tx, k int, refs []Ref) (n int, err error) {
+	like, err := p.c.issue(refs[0], p.b.User, p.b.Order, tx.Now())
+	if err != nil {
+		return 0, err
+	}
+	issued, err := tx.IssueAll(refs, like)
+	if err != nil || len(issued) == 0 {
+		return 0, err
+	}
+	if err := keepAll(tx, issued, like, p.at); err != nil {
+		return 0, err
+	}
+	fresh, err := tx.PutChunk(Chunk{BatchKey: p.b.BatchKey, Shard: p.at, Chunk: k, IDs: ids(issued)})
+	if err == nil && !fresh {
+		err = errIssuedToo
+	}
+	return len(issued), err
+}
+
+// errIssuedToo tells that another process issues the batch too: look again.
+var errIssuedToo = fmt.Errorf("%w: another process issues the batch", shard.ErrBusy)
+
+// unlessIssued makes sure that the k chunks which were seen are all there are:
+// that a shard has no coupon left says nothing if they went to this batch.
+func (p portion) unlessIssued(tx Tx, k int) error {
+	have, err := tx.Chunks(p.b.Campaign, p.b.Number)
+	if err == nil && len(have) != k {
+		err = errIssuedToo
+	}
+	return err
+}
+
+// keepAll puts coupons that are on their user's own shard into the wallet.
+func keepAll(tx Tx, issued []Ref, like Coupon, at shard.Shard) error {
+	if like.User == "" || !shard.Same(shard.Text(like.User), at) {
+		return nil
+	}
+	for _, r := range issued {
+		like.ID, like.Code = r.ID, r.Code
+		if err := tx.Keep(like); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// nextOf returns coupons of a shard's stock to try: from the cursor, then what
+// others left. None means that there are none.
+func nextOf(tx Tx, c Campaign, n int) ([]Ref, error) {
+	for {
+		refs, end, err := tx.Advance(c.ID, n)
+		if err != nil || len(refs) > 0 {
+			return refs, err
+		}
+		if end {
+			break
+		}
+	}
+	if !c.Closed() {
+		return nil, ErrPoolRefilling
+	}
+	return tx.Stock(c.ID, 0, n)
+}
+
+func ids(refs []Ref) []ID {
+	all := make([]ID, len(refs))
+	for i, r := range refs {
+		all[i] = r.ID
+	}
+	return all
+}
+
+// keepAtHome puts a user's coupons that are on another shard into the wallet.
+// Those on the user's own shard are there already.
+func (p portion) keepAtHome(ctx context.Context, chunks []Chunk) error {
+	home := shard.Text(p.b.User)
+	if p.b.User == "" || shard.Same(home, p.at) {
+		return nil
+	}
+	p.s.reach(StepIssueWallet, nil)
+	for _, chunk := range chunks {
+		coupons, err := p.s.couponsOn(ctx, p.at, chunk.IDs)
+		if err != nil {
+			return err
+		}
+		err = p.s.store.Write(ctx, home, func(tx Tx) error {
+			for _, c := range coupons {
+				if err := tx.Keep(c); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
