@@ -22,7 +22,7 @@ var (
 	_ coupon.Workers = (*Control)(nil)
 )
 
-// NewControl makes a control of a database that [MigrateControl] has brought up
+// NewControl makes a control of a database that [UpgradeControl] has brought up
 // to date.
 func NewControl(db shard.Database) *Control { return &Control{db} }
 

@@ -14,6 +14,6 @@
 //
 // # What happens if the process dies
 //
-// Within a transaction: nothing was written. Within [Migrate]: the step it was at
+// Within a transaction: nothing was written. Within an upgrade: the step it was at
 // runs again, since each statement of a step may be repeated.
 package couponsql

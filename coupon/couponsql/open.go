@@ -85,7 +85,7 @@ func (p *Platform) open(ctx context.Context, o Options) error {
 		}
 		names = append(names, s.Name)
 	}
-	if err := MigrateControl(ctx, control); err != nil {
+	if err := UpgradeControl(ctx, control); err != nil {
 		return err
 	}
 	p.Control = NewControl(control)
@@ -105,7 +105,7 @@ func (p *Platform) open(ctx context.Context, o Options) error {
 			return err
 		}
 	}
-	return MigrateShards(ctx, m, databases)
+	return UpgradeShards(ctx, m, databases)
 }
 
 // openTimeout bounds the opening of one database.

@@ -33,7 +33,7 @@ type Outbox struct{ cluster *shard.Cluster }
 
 var _ coupon.Outbox = (*Outbox)(nil)
 
-// NewOutbox returns the outbox of a cluster whose shards [MigrateShards] has
+// NewOutbox returns the outbox of a cluster whose shards [UpgradeShards] has
 // brought up to date.
 func NewOutbox(c *shard.Cluster) *Outbox { return &Outbox{c} }
 

@@ -115,7 +115,7 @@ func testKind(t *testing.T, k kind, o couponsql.Options) {
 	empty := func(t *testing.T) *couponsql.Control {
 		n++
 		db := k.database(t, fmt.Sprintf("control%d", n))
-		if err := couponsql.MigrateControl(t.Context(), db); err != nil {
+		if err := couponsql.UpgradeControl(t.Context(), db); err != nil {
 			t.Fatal(err)
 		}
 		return couponsql.NewControl(db)

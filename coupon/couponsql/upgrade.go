@@ -23,9 +23,9 @@ var schema embed.FS
 
 // How long one shard's steps may take, and how many shards run theirs at a time.
 const (
-	stepsTimeout  = 5 * time.Minute
-	migratedOnce  = 8
-	versionsTable = "CREATE TABLE IF NOT EXISTS shard_schema (shard INT NOT NULL PRIMARY KEY, version INT NOT NULL)"
+	stepsTimeout   = 5 * time.Minute
+	upgradedAtOnce = 8
+	versionsTable  = "CREATE TABLE IF NOT EXISTS shard_schema (shard INT NOT NULL PRIMARY KEY, version INT NOT NULL)"
 )
 
 var (
@@ -33,11 +33,11 @@ var (
 	replaceShardVersion = shard.SQL("REPLACE INTO shard_schema (shard, version) VALUES (#, ?)")
 )
 
-// MigrateShards brings the tables of every shard up to date, where the map says
+// UpgradeShards brings the tables of every shard up to date, where the map says
 // that it is, each on its own: a shard that was done stays done if another fails.
 // The fences have to be there. It may run again, and at the same time in several
 // processes. A shard whose schema is newer than this program is refused.
-func MigrateShards(ctx context.Context, m shard.Map, databases map[string]shard.Database) error {
+func UpgradeShards(ctx context.Context, m shard.Map, databases map[string]shard.Database) error {
 	for _, name := range m.Databases() {
 		err := databases[name].Write(ctx, func(c shard.Conn) error {
 			_, err := c.ExecContext(ctx, versionsTable)
@@ -52,10 +52,10 @@ func MigrateShards(ctx context.Context, m shard.Map, databases map[string]shard.
 		return err
 	}
 	work, ctx := errgroup.WithContext(ctx)
-	work.SetLimit(migratedOnce)
+	work.SetLimit(upgradedAtOnce)
 	for _, s := range shard.All() {
 		work.Go(func() error {
-			if err := cluster.Write(ctx, s, migrateShard); err != nil {
+			if err := cluster.Write(ctx, s, upgradeShard); err != nil {
 				return fmt.Errorf("schema of shard %d in database %s: %w", s, m.Shards[s].Database, err)
 			}
 			return nil
@@ -64,9 +64,9 @@ func MigrateShards(ctx context.Context, m shard.Map, databases map[string]shard.
 	return work.Wait()
 }
 
-// migrateShard runs the steps that a shard lacks. On MariaDB each statement that
+// upgradeShard runs the steps that a shard lacks. On MariaDB each statement that
 // makes a table commits, the fence with it; that is why steps may be repeated.
-func migrateShard(t *shard.Tx) error {
+func upgradeShard(t *shard.Tx) error {
 	version, err := scanVersion(t.QueryRow(selectShardVersion))
 	if err != nil {
 		return err
@@ -82,8 +82,8 @@ func migrateShard(t *shard.Tx) error {
 	})
 }
 
-// MigrateControl brings the tables of the control database up to date, likewise.
-func MigrateControl(ctx context.Context, db shard.Database) error {
+// UpgradeControl brings the tables of the control database up to date, likewise.
+func UpgradeControl(ctx context.Context, db shard.Database) error {
 	err := db.Write(ctx, func(conn shard.Conn) error {
 		s := session{ctx, conn, db.Dialect()}
 		if _, err := s.exec("CREATE TABLE IF NOT EXISTS control_schema (id INT NOT NULL PRIMARY KEY, version INT NOT NULL)"); err != nil {
