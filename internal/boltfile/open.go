@@ -17,7 +17,7 @@ type Kind struct {
 	Verify func(*bolt.Tx) error // whether one that is there is of the kind, and right; it only reads
 }
 
-// Options of [Open].
+// Options of [Kind.Open].
 type Options struct {
 	LockWait time.Duration // how long a process that has the file may take to end
 	NoSync   bool          // for tests: nothing survives the machine

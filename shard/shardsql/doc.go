@@ -5,7 +5,7 @@
 // Every statement passes the guard: one that names a table with a two-digit
 // suffix, like coupon_17, is shard.ErrUnrouted unless it came through a
 // shard.Cluster for that very shard. See [OpenMySQL] and [OpenSQLite] for what
-// each pins, and [EnsureFence] and [MoveFence] for the table that keeps late
+// each pins, and [EnsureFence] and [RaiseFence] for the table that keeps late
 // writers out.
 //
 // # What an error leaves
