@@ -73,9 +73,6 @@ type Coupon struct {
 	Updated time.Time
 }
 
-// Bearer reports whether the coupon is issued and belongs to whoever has it.
-func (c Coupon) Bearer() bool { return c.Status != Available && c.User == "" }
-
 // OwnedBy reports whether a user may be told precisely about the coupon: the
 // owner, or who redeemed it as a bearer coupon.
 func (c Coupon) OwnedBy(user string) bool {

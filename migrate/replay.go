@@ -2,7 +2,6 @@ package migrate
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 )
@@ -182,6 +181,3 @@ func FirstRefusal(findings []Finding) error {
 	}
 	return nil
 }
-
-// ErrQuarantined: the migration is finished but for rows in quarantine.
-var ErrQuarantined = errors.New("migrate: finished with rows in quarantine")

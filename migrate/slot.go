@@ -166,12 +166,6 @@ func (a Axis) layout() string {
 	return "20060102.150405.000"
 }
 
-// TimeOf returns the instant at which slot i begins, and false where slots are
-// not cut by time.
-func (a Axis) TimeOf(i int64) (time.Time, bool) {
-	return time.UnixMilli(i * a.Width).UTC(), a.By != ByInteger
-}
-
 // At returns the index of the slot an instant falls into.
 func (a Axis) At(t time.Time) int64 {
 	return int64(math.Floor(float64(t.UnixMilli()) / float64(a.Width)))

@@ -16,7 +16,6 @@ import (
 // A Dir is a folder that this process holds until it calls Close or ends,
 // however it ends.
 type Dir struct {
-	path string
 	lock *flock.Flock
 }
 
@@ -31,7 +30,7 @@ func Open(path string) (*Dir, error) {
 	} else if err != nil {
 		return nil, fmt.Errorf("data folder %s: %w", path, err)
 	}
-	d := &Dir{path: path, lock: flock.New(filepath.Join(path, "lock"), flock.SetPermissions(0o600))}
+	d := &Dir{lock: flock.New(filepath.Join(path, "lock"), flock.SetPermissions(0o600))}
 	held, err := d.lock.TryLock()
 	switch {
 	case err != nil:
@@ -52,9 +51,6 @@ func (d *Dir) holder() string {
 	}
 	return ""
 }
-
-// File returns the path of a file in the folder.
-func (d *Dir) File(name string) string { return filepath.Join(d.path, name) }
 
 // Close lets go of the folder.
 func (d *Dir) Close() error { return d.lock.Close() }

@@ -64,9 +64,6 @@ func (l *Log) Append(e Event) bool {
 	return true
 }
 
-// Len returns how many events were appended.
-func (l *Log) Len() int { return l.next / eventSize }
-
 // Read returns the events of all logs in dir, those of one client and
 // sequence.
 func Read(dir string) ([]Event, error) {

@@ -44,7 +44,7 @@ type entry struct {
 // NewSource returns an empty table whose pages come in the given order. Keys
 // are ordered by their first part as axis says, and by the others as text.
 func NewSource(axis migrate.Axis, oldest bool) *Source {
-	return &Source{axis: axis, oldest: oldest, sourceKnobs: sourceKnobs{splitRows: 4}}
+	return &Source{axis: axis, oldest: oldest}
 }
 
 // Put inserts rows, or replaces those of the same keys. It panics if a key has
@@ -167,6 +167,9 @@ func (s *Source) Get(ctx context.Context, keys []migrate.Key, lock bool) ([]migr
 	return rows, nil
 }
 
+// worthSplitting is how many rows have to be left for [Source.Split] to find a key.
+const worthSplitting = 4
+
 // Split implements [migrate.Source].
 func (s *Source) Split(ctx context.Context, r migrate.Range, after migrate.Key) (migrate.Key, bool, error) {
 	if err := s.enter(ctx, SourceSplit); err != nil {
@@ -175,7 +178,7 @@ func (s *Source) Split(ctx context.Context, r migrate.Range, after migrate.Key) 
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	left := s.left(r, after)
-	if len(left) < max(2, s.worthSplitting()) {
+	if len(left) < worthSplitting {
 		return nil, false, nil
 	}
 	return left[len(left)/2].row.Key, true, nil

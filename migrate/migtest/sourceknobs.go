@@ -29,13 +29,12 @@ const (
 
 // sourceKnobs are what a test turns and reads.
 type sourceKnobs struct {
-	knobs     sync.Mutex
-	delay     time.Duration
-	lag       time.Duration
-	before    func(context.Context, SourceOp) error
-	splitRows int
-	calls     map[SourceOp]int
-	rowsRead  int
+	knobs    sync.Mutex
+	delay    time.Duration
+	lag      time.Duration
+	before   func(context.Context, SourceOp) error
+	calls    map[SourceOp]int
+	rowsRead int
 }
 
 // SetDelay makes every call take d.
@@ -50,14 +49,6 @@ func (k *sourceKnobs) SetLag(d time.Duration) {
 	k.knobs.Lock()
 	defer k.knobs.Unlock()
 	k.lag = d
-}
-
-// SetSplitRows sets how many rows have to be left for [Source.Split] to find a
-// key: 4 at first.
-func (k *sourceKnobs) SetSplitRows(n int) {
-	k.knobs.Lock()
-	defer k.knobs.Unlock()
-	k.splitRows = n
 }
 
 // Before has f called at the beginning of each call, which fails with its
@@ -119,12 +110,6 @@ func (k *sourceKnobs) read(p migrate.Page) migrate.Page {
 	defer k.knobs.Unlock()
 	k.rowsRead += len(p.Rows)
 	return p
-}
-
-func (k *sourceKnobs) worthSplitting() int {
-	k.knobs.Lock()
-	defer k.knobs.Unlock()
-	return k.splitRows
 }
 
 // Lag implements [migrate.Gauge].

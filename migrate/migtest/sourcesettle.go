@@ -109,19 +109,11 @@ func (t *sourceTransactions) openAt(upTo int) []chan struct{} {
 	return held
 }
 
-// sourceOutbox is the table of notes.
+// sourceOutbox is the table of notes, which is there from the first note on.
 type sourceOutbox struct {
-	notes  sync.Mutex
-	exists bool
-	noted  int
-	kept   []migrate.Left
-}
-
-// CreateOutbox makes an empty outbox; without it, or a note, there is none.
-func (o *sourceOutbox) CreateOutbox() {
-	o.notes.Lock()
-	defer o.notes.Unlock()
-	o.exists = true
+	notes sync.Mutex
+	noted int
+	kept  []migrate.Left
 }
 
 // Note puts keys into the outbox.
@@ -136,7 +128,6 @@ func (o *sourceOutbox) Note(keys ...migrate.Key) {
 func (o *sourceOutbox) Leave(left ...migrate.Left) {
 	o.notes.Lock()
 	defer o.notes.Unlock()
-	o.exists = true
 	for _, l := range left {
 		o.noted++
 		l.ID = strconv.Itoa(o.noted)
@@ -151,7 +142,7 @@ func (s *Source) Pending(ctx context.Context, limit int) (left []migrate.Left, n
 	}
 	s.notes.Lock()
 	defer s.notes.Unlock()
-	return slices.Clone(s.kept[:min(limit, len(s.kept))]), !s.exists, nil
+	return slices.Clone(s.kept[:min(limit, len(s.kept))]), s.noted == 0, nil
 }
 
 // Clear implements [migrate.Outbox].
