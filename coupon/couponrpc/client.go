@@ -6,8 +6,6 @@ import (
 	"net/http"
 	"time"
 
-	"connectrpc.com/connect"
-
 	"github.com/tallystick/tallystick/coupon"
 	"github.com/tallystick/tallystick/coupon/couponrpc/couponv1"
 	"github.com/tallystick/tallystick/internal/rpcwire"
@@ -35,7 +33,7 @@ type Client struct {
 	campaigns couponv1.CampaignServiceClient
 	coupons   couponv1.CouponServiceClient
 	timeout   time.Duration
-	transport *http.Transport
+	http      *http.Client
 }
 
 // Dial returns a client of the server at url: http://HOST:PORT speaks HTTP/2 in
@@ -49,19 +47,12 @@ func Dial(url string, o ClientOptions) (*Client, error) {
 	if o.Token != "" && !o.InsecureNoTLS && rpcwire.Readable(base) {
 		return nil, invalid("server", "the token would go to %s in clear text: use https://, or allow it by Options.InsecureNoTLS", base)
 	}
-	transport, err := rpcwire.NewTransport(o.CAFile)
+	client, err := rpcwire.HTTPClient(o.CAFile)
 	if err != nil {
 		return nil, fmt.Errorf("couponrpc: %w", err)
 	}
-	options := []connect.ClientOption{connect.WithCompressMinBytes(rpcwire.CompressMinBytes)}
-	if o.Token != "" {
-		options = append(options, connect.WithInterceptors(rpcwire.Bearer(o.Token)))
-	}
-	client := &http.Client{
-		Transport:     transport,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
-	c := &Client{url: base, timeout: o.Timeout, transport: transport}
+	options := rpcwire.ClientOptions(o.Token)
+	c := &Client{url: base, timeout: o.Timeout, http: client}
 	if c.timeout <= 0 {
 		c.timeout = DefaultTimeout
 	}
@@ -72,17 +63,14 @@ func Dial(url string, o ClientOptions) (*Client, error) {
 
 // Close closes the client's idle connections. The client stays usable.
 func (c *Client) Close() error {
-	c.transport.CloseIdleConnections()
+	c.http.CloseIdleConnections()
 	return nil
 }
 
 // ask makes one call and decodes its answer.
 func ask[Req, Res, T any](ctx context.Context, c *Client, rpc func(context.Context, *Req) (*Res, error), req *Req, decode func(*Res) (T, error)) (T, error) {
-	if _, ok := ctx.Deadline(); !ok {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, c.timeout)
-		defer cancel()
-	}
+	ctx, cancel := rpcwire.Deadline(ctx, c.timeout)
+	defer cancel()
 	res, err := rpc(ctx, req)
 	if err != nil {
 		var none T

@@ -56,8 +56,7 @@ func New(svc *coupon.Service, o Options) (http.Handler, error) {
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
-	options := append(append(rpcwire.JSON(),
-		connect.WithCompressMinBytes(rpcwire.CompressMinBytes),
+	options := append(append(rpcwire.HandlerOptions(),
 		connect.WithReadMaxBytes(maxBody),
 		connect.WithInterceptors(connect.UnaryInterceptorFunc(bounded)),
 	), o.Handler...)

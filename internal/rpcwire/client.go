@@ -18,8 +18,8 @@ import (
 	"connectrpc.com/connect"
 )
 
-// CompressMinBytes is the size from which messages are compressed.
-const CompressMinBytes = 1024
+// compressMinBytes is the size from which messages are compressed.
+const compressMinBytes = 1024
 
 const (
 	dialTimeout  = 2 * time.Second  // to connect to one server
@@ -28,8 +28,18 @@ const (
 	idleTimeout  = 90 * time.Second // after which an unused connection is closed
 )
 
-// Bearer sends token with every unary call.
-func Bearer(token string) connect.Interceptor {
+// ClientOptions returns the options of a service's client, which sends token with
+// every call; "" sends none.
+func ClientOptions(token string) []connect.ClientOption {
+	options := []connect.ClientOption{connect.WithCompressMinBytes(compressMinBytes)}
+	if token != "" {
+		options = append(options, connect.WithInterceptors(bearer(token)))
+	}
+	return options
+}
+
+// bearer sends token with every unary call.
+func bearer(token string) connect.Interceptor {
 	return connect.UnaryInterceptorFunc(func(next connect.UnaryFunc) connect.UnaryFunc {
 		return func(ctx context.Context, req connect.AnyRequest) (connect.AnyResponse, error) {
 			req.Header().Set("Authorization", "Bearer "+token)
@@ -65,9 +75,29 @@ func Readable(base string) bool {
 	return u.Hostname() != "localhost" && (ip == nil || !ip.IsLoopback())
 }
 
-// NewTransport returns a transport that speaks HTTP/2, over TLS or in clear text,
-// and trusts the authorities in caFile (PEM), the system's with "".
-func NewTransport(caFile string) (*http.Transport, error) {
+// Deadline gives a call whose context has no deadline the one of its client.
+func Deadline(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
+	if _, ok := ctx.Deadline(); ok {
+		return ctx, func() {}
+	}
+	return context.WithTimeout(ctx, timeout)
+}
+
+// HTTPClient returns a client that speaks HTTP/2, over TLS or in clear text, and
+// trusts the authorities in caFile (PEM), the system's with "". It follows no
+// redirect, which might take the token elsewhere.
+func HTTPClient(caFile string) (*http.Client, error) {
+	transport, err := newTransport(caFile)
+	if err != nil {
+		return nil, err
+	}
+	return &http.Client{
+		Transport:     transport,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}, nil
+}
+
+func newTransport(caFile string) (*http.Transport, error) {
 	trust := &tls.Config{MinVersion: tls.VersionTLS12}
 	if caFile != "" {
 		pem, err := os.ReadFile(caFile)

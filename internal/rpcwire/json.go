@@ -12,10 +12,11 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// JSON returns the options that make a handler speak JSON with people and
-// scripts.
-func JSON() []connect.HandlerOption {
+// HandlerOptions returns the options of a service's handler: it speaks JSON with
+// people and scripts, too.
+func HandlerOptions() []connect.HandlerOption {
 	return []connect.HandlerOption{
+		connect.WithCompressMinBytes(compressMinBytes),
 		connect.WithCodec(codec{name: "json"}),
 		connect.WithCodec(codec{name: "json; charset=utf-8"}),
 	}

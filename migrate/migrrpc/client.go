@@ -30,10 +30,10 @@ type Options struct {
 
 // A Client asks one pod. It implements [Service].
 type Client struct {
-	url       string
-	rpc       migratev1.MigrationServiceClient
-	timeout   time.Duration
-	transport *http.Transport
+	url     string
+	rpc     migratev1.MigrationServiceClient
+	timeout time.Duration
+	http    *http.Client
 }
 
 var _ Service = (*Client)(nil)
@@ -52,38 +52,28 @@ func Dial(url string, opts Options) (*Client, error) {
 		return nil, &Error{connect.CodeInvalidArgument, "server", fmt.Sprintf("the token would go to %s in clear text", base),
 			"use https://, or allow it by Options.InsecureNoTLS"}
 	}
-	transport, err := rpcwire.NewTransport(opts.CAFile)
+	client, err := rpcwire.HTTPClient(opts.CAFile)
 	if err != nil {
 		return nil, fmt.Errorf("migrrpc: %w", err)
 	}
-	c := &Client{url: base, timeout: opts.Timeout, transport: transport}
+	c := &Client{url: base, timeout: opts.Timeout, http: client}
 	if c.timeout <= 0 {
 		c.timeout = DefaultTimeout
 	}
-	options := []connect.ClientOption{connect.WithCompressMinBytes(rpcwire.CompressMinBytes)}
-	if opts.Token != "" {
-		options = append(options, connect.WithInterceptors(rpcwire.Bearer(opts.Token)))
-	}
-	c.rpc = migratev1.NewMigrationServiceClient(&http.Client{
-		Transport:     transport,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}, base, options...)
+	c.rpc = migratev1.NewMigrationServiceClient(client, base, rpcwire.ClientOptions(opts.Token)...)
 	return c, nil
 }
 
 // Close closes the client's idle connections. The client stays usable.
 func (c *Client) Close() error {
-	c.transport.CloseIdleConnections()
+	c.http.CloseIdleConnections()
 	return nil
 }
 
 // call makes one call and decodes its answer.
 func call[Req, Res, T any](ctx context.Context, c *Client, rpc func(context.Context, *Req) (*Res, error), req *Req, decode func(*Res) T) (T, error) {
-	if _, ok := ctx.Deadline(); !ok {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, c.timeout)
-		defer cancel()
-	}
+	ctx, cancel := rpcwire.Deadline(ctx, c.timeout)
+	defer cancel()
 	res, err := rpc(ctx, req)
 	if err != nil {
 		var none T

@@ -25,8 +25,7 @@ const (
 // Interceptors come in as opts. Authentication is the business of the handler
 // around it: every call needs the scope admin.
 func Handler(svc Service, opts ...connect.HandlerOption) (path string, handler http.Handler) {
-	opts = append(append(rpcwire.JSON(),
-		connect.WithCompressMinBytes(rpcwire.CompressMinBytes),
+	opts = append(append(rpcwire.HandlerOptions(),
 		connect.WithReadMaxBytes(maxBody),
 	), opts...)
 	return migratev1.NewMigrationServiceHandler(server{svc}, opts...)

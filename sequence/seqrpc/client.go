@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/tallystick/tallystick/internal/rpcwire"
 	"github.com/tallystick/tallystick/sequence"
 	"github.com/tallystick/tallystick/sequence/seqrpc/sequencev1"
 )
@@ -21,14 +22,14 @@ type Client struct {
 	preferred atomic.Int64 // index of the target to begin with
 	issuers   issuers
 	timeout   time.Duration
-	transport *http.Transport
+	http      *http.Client
 }
 
 var _ Service = (*Client)(nil)
 
 // Close closes the client's idle connections. The client stays usable.
 func (c *Client) Close() error {
-	c.transport.CloseIdleConnections()
+	c.http.CloseIdleConnections()
 	return nil
 }
 
@@ -46,7 +47,7 @@ func (c *Client) Lease(ctx context.Context, req sequence.LeaseRequest) (sequence
 // Return implements [sequence.Leaser]. Only the server that issued the lease
 // can accept it, so no other is tried.
 func (c *Client) Return(ctx context.Context, req sequence.ReturnRequest) error {
-	ctx, cancel := c.deadline(ctx)
+	ctx, cancel := rpcwire.Deadline(ctx, c.timeout)
 	defer cancel()
 	t := c.issuers.of(req.LeaseID)
 	if t == nil {

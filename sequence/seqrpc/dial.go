@@ -3,7 +3,6 @@ package seqrpc
 import (
 	"fmt"
 	"math/rand/v2"
-	"net/http"
 	"strings"
 	"time"
 
@@ -38,17 +37,13 @@ type Options struct {
 // A token is not sent in clear text to another machine unless the options say
 // so: that fails with [sequence.ErrInvalid].
 func Dial(urls string, opts Options) (*Client, error) {
-	transport, err := rpcwire.NewTransport(opts.CAFile)
+	httpClient, err := rpcwire.HTTPClient(opts.CAFile)
 	if err != nil {
 		return nil, fmt.Errorf("seqrpc: %w", err)
 	}
-	c := &Client{timeout: opts.Timeout, transport: transport}
+	c := &Client{timeout: opts.Timeout, http: httpClient}
 	if c.timeout <= 0 {
 		c.timeout = defaultTimeout
-	}
-	httpClient := &http.Client{
-		Transport:     transport,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	for raw := range strings.SplitSeq(urls, ",") {
 		base, err := rpcwire.ParseURL(strings.TrimSpace(raw))
@@ -70,13 +65,8 @@ func Dial(urls string, opts Options) (*Client, error) {
 }
 
 func clientOptions(opts Options) []connect.ClientOption {
-	options := []connect.ClientOption{
+	return append([]connect.ClientOption{
 		connect.WithReadMaxBytes(64 << 20),
-		connect.WithCompressMinBytes(rpcwire.CompressMinBytes),
 		connect.WithInterceptors(opts.Interceptors...),
-	}
-	if opts.Token != "" {
-		options = append(options, connect.WithInterceptors(rpcwire.Bearer(opts.Token)))
-	}
-	return options
+	}, rpcwire.ClientOptions(opts.Token)...)
 }

@@ -26,8 +26,7 @@ const (
 // Interceptors, for tracing say, come in as opts. Authentication is the
 // business of the handler around it; see [LeaseOnly] and [WriteError].
 func Handler(svc Service, opts ...connect.HandlerOption) (path string, handler http.Handler) {
-	opts = append(append(rpcwire.JSON(),
-		connect.WithCompressMinBytes(rpcwire.CompressMinBytes),
+	opts = append(append(rpcwire.HandlerOptions(),
 		connect.WithConditionalHandlerOptions(func(s connect.Spec) []connect.HandlerOption {
 			return []connect.HandlerOption{connect.WithReadMaxBytes(bodyLimit(s.Procedure) + 2*framing)}
 		}),

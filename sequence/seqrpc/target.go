@@ -16,6 +16,7 @@ import (
 	"connectrpc.com/connect"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/tallystick/tallystick/internal/rpcwire"
 	"github.com/tallystick/tallystick/sequence"
 	"github.com/tallystick/tallystick/sequence/seqrpc/sequencev1"
 )
@@ -64,7 +65,7 @@ func encodable(message any, err error) error {
 // inTurn calls try with one target after the other, beginning with the
 // preferred one, until one does not fail with [sequence.ErrUnavailable].
 func (c *Client) inTurn(ctx context.Context, e effect, try func(context.Context, *target) error) error {
-	ctx, cancel := c.deadline(ctx)
+	ctx, cancel := rpcwire.Deadline(ctx, c.timeout)
 	defer cancel()
 	first := int(c.preferred.Load())
 	var err error
@@ -92,14 +93,6 @@ func (c *Client) attempt(ctx context.Context, t *target, last bool, e effect, tr
 		defer cancel()
 	}
 	return t.attempt(ctx, e, try)
-}
-
-// deadline returns ctx with a deadline.
-func (c *Client) deadline(ctx context.Context) (context.Context, context.CancelFunc) {
-	if _, ok := ctx.Deadline(); ok {
-		return ctx, func() {}
-	}
-	return context.WithTimeout(ctx, c.timeout)
 }
 
 // attempt calls try with t and returns its error in the domain's terms.
