@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -42,8 +43,20 @@ type couponDatabases struct {
 	Control string           `yaml:"control"`
 	Shards  []couponDatabase `yaml:"shards"`
 	Keys    []couponKey      `yaml:"check_keys"`
+	Events  couponEvents     `yaml:"events"`
 
 	embedded bool // the places are files
+}
+
+// couponEvents is the queue of events: NATS elsewhere, or without a URL in this
+// process.
+type couponEvents struct {
+	URL         string `yaml:"url"`
+	Credentials string `yaml:"credentials"` // file
+	CA          string `yaml:"ca"`          // file
+	Replicas    int    `yaml:"replicas"`
+
+	dir string // of the one in this process
 }
 
 // A couponDatabase is one physical database.
@@ -93,7 +106,7 @@ func parseCoupons(b []byte, lookup func(string) (string, bool)) (couponDatabases
 	dec := yaml.NewDecoder(strings.NewReader(text))
 	dec.KnownFields(true)
 	if err := dec.Decode(&d); err != nil {
-		return couponDatabases{}, errors.New("it is not the YAML that is expected: keys control, shards (name, dsn) and check_keys (id, created, secret)")
+		return couponDatabases{}, errors.New("it is not the YAML that is expected: keys control, shards (name, dsn), check_keys (id, created, secret) and events (url, credentials, ca, replicas)")
 	}
 	switch {
 	case d.Control == "":
@@ -180,6 +193,8 @@ type platform struct {
 	minter  *coupon.Minter
 	numbers *sequence.Client
 	stores  couponStores
+	queue   couponQueue
+	relay   *coupon.Relay
 }
 
 // openCoupons opens the platform that o asks for; nil if it asks for none.
@@ -202,12 +217,17 @@ func (o *couponOptions) open(ctx context.Context, data string, sequences *sequen
 	if err != nil {
 		return nil, err
 	}
-	p := &platform{codes: codes, stores: stores}
+	where.Events.dir = filepath.Join(data, couponFolder, "events")
+	queue, err := openCouponQueue(ctx, where.Events, log)
+	if err != nil {
+		return nil, errors.Join(err, stores.Close())
+	}
+	p := &platform{codes: codes, stores: stores, queue: queue, relay: coupon.NewRelay(stores.Outbox, queue, log)}
 	p.numbers = sequence.NewClient(sequences, sequence.ClientOptions{ID: "coupons", Logger: log})
 	p.minter = coupon.OpenMinter(ctx, stores.Workers, coupon.MinterOptions{Logger: log})
 	options := coupon.Options{IDs: p.minter, Codes: codes, Numbers: p.numbers, Logger: log}
 	crashPoints(&options)
-	p.Service = coupon.NewService(stores.Store, stores.Control, options)
+	p.Service = coupon.NewService(coupon.Announce(stores.Store, p.relay.Wake), stores.Control, options)
 	return p, nil
 }
 
@@ -228,8 +248,36 @@ func couponNumbers(ctx context.Context, s *sequence.Service) error {
 	return nil
 }
 
-// Close ends the platform, after the last call to it.
+// walletReader is who brings wallets and orders up to date with what happens on
+// other shards.
+const walletReader = "wallet"
+
+// Run does what goes on beside calls until ctx ends. The first failure ends it.
+func (p *platform) Run(ctx context.Context) error {
+	ctx, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	var loops sync.WaitGroup
+	for _, loop := range []func(context.Context) error{
+		p.Service.Run, p.relay.Run,
+		func(ctx context.Context) error {
+			return p.queue.Read(ctx, walletReader, coupon.NewProjector(p.stores.Store).Apply)
+		},
+	} {
+		loops.Go(func() {
+			if err := loop(ctx); err != nil && ctx.Err() == nil {
+				fail(err)
+			}
+		})
+	}
+	loops.Wait()
+	if err := context.Cause(ctx); !errors.Is(err, context.Canceled) {
+		return err
+	}
+	return nil
+}
+
+// Close ends the platform, after the last call to it and the end of Run.
 func (p *platform) Close(ctx context.Context) error {
 	p.Service.Close()
-	return errors.Join(p.minter.Close(ctx), p.numbers.Close(ctx), p.stores.Close())
+	return errors.Join(p.queue.Close(), p.minter.Close(ctx), p.numbers.Close(ctx), p.stores.Close())
 }

@@ -61,6 +61,7 @@ func newServer(o serveOptions, service *sequence.Service, coupons *platform, tok
 	mux.HandleFunc("GET /readyz", s.ready)
 
 	if coupons != nil {
+		registry.MustRegister(couponMetrics(coupons))
 		handler, err := serveCoupons(coupons, log, append(traces.calls, connect.WithInterceptors(connect.UnaryInterceptorFunc(guard.scoped)))...)
 		if err != nil {
 			return nil, err

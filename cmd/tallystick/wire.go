@@ -11,6 +11,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/tallystick/tallystick/coupon"
+	"github.com/tallystick/tallystick/coupon/couponnats"
+	"github.com/tallystick/tallystick/coupon/couponprom"
 	"github.com/tallystick/tallystick/coupon/couponrpc"
 	"github.com/tallystick/tallystick/coupon/couponsql"
 	"github.com/tallystick/tallystick/internal/access"
@@ -222,6 +224,7 @@ type couponStores struct {
 	Store   coupon.Store
 	Control coupon.Control
 	Workers coupon.Workers
+	Outbox  coupon.Outbox
 	Close   func() error
 }
 
@@ -244,7 +247,24 @@ func openCouponStores(ctx context.Context, where couponDatabases) (couponStores,
 	if err != nil {
 		return couponStores{}, err
 	}
-	return couponStores{Shards: p.Cluster, Store: p.Store, Control: p.Control, Workers: p.Control, Close: p.Close}, nil
+	return couponStores{Shards: p.Cluster, Store: p.Store, Control: p.Control, Workers: p.Control, Outbox: couponsql.NewOutbox(p.Cluster), Close: p.Close}, nil
+}
+
+// A couponQueue carries events of coupons.
+type couponQueue = *couponnats.Queue
+
+// openCouponQueue opens the queue of events.
+func openCouponQueue(ctx context.Context, e couponEvents, log *slog.Logger) (couponQueue, error) {
+	o := couponnats.Options{URL: e.URL, Credentials: e.Credentials, CA: e.CA, Replicas: e.Replicas, Readers: []string{walletReader}, Logger: log}
+	if e.URL == "" {
+		o.Dir = e.dir
+	}
+	return couponnats.Open(ctx, o)
+}
+
+// couponMetrics returns what shows how far events are.
+func couponMetrics(p *platform) prometheus.Collector {
+	return couponprom.New(p.relay.Stats, p.queue.Stats)
 }
 
 // serveCoupons returns the handler of coupons, for the paths couponPaths.
