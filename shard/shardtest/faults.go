@@ -120,3 +120,46 @@ func testCommitLost(t *testing.T, s Subject) {
 	}
 	c.holds(t, 1, 0)
 }
+
+func testEnded(t *testing.T, s Subject) {
+	c := prepare(t, s)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	err := c.Write(ctx, seven, func(tx *shard.Tx) error {
+		_, err := tx.Exec(add, 5, 1)
+		return err
+	})
+	if !errors.Is(err, shard.ErrUnavailable) || !errors.Is(err, context.Canceled) {
+		t.Errorf("writing: %v, want ErrUnavailable", err)
+	}
+	err = c.Read(ctx, seven, func(r *shard.Reader) error { return r.QueryRow(get, 1).Scan(new(int)) })
+	if !errors.Is(err, shard.ErrUnavailable) || !errors.Is(err, context.Canceled) {
+		t.Errorf("reading: %v, want ErrUnavailable", err)
+	}
+	c.holds(t, 1, 0)
+}
+
+func testEndsInFunction(t *testing.T, s Subject) {
+	c := prepare(t, s)
+	for name, then := range map[string]func(*shard.Tx) error{
+		"and it goes on": func(tx *shard.Tx) error {
+			_, err := tx.Exec(add, 5, 1)
+			return err
+		},
+		"and it reads on": func(tx *shard.Tx) error { return tx.QueryRow(get, 1).Scan(new(int)) },
+	} {
+		ctx, cancel := context.WithCancel(t.Context())
+		err := c.Write(ctx, seven, func(tx *shard.Tx) error {
+			if _, err := tx.Exec(add, 5, 1); err != nil {
+				return err
+			}
+			cancel()
+			return then(tx)
+		})
+		if !errors.Is(err, shard.ErrUnavailable) {
+			t.Errorf("%s: %v, want ErrUnavailable", name, err)
+		}
+	}
+	c.holds(t, 1, 0)
+	c.insert(t, 2, 1)
+}
