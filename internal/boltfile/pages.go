@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/fnv"
 	"io"
 
 	bolt "go.etcd.io/bbolt"
@@ -53,46 +52,6 @@ func checkPages(file io.ReaderAt, size int64, pageSize int) error {
 		return Damaged(err)
 	}
 	return nil
-}
-
-// A meta is where one transaction begins.
-type meta struct {
-	root, freeList, end, transaction uint64 // end: no page from there on is in use
-}
-
-// newestMeta returns the later of the two metas, which two transactions in
-// turn wrote. bbolt goes back to the one before if one of them is damaged: that
-// would hand values out twice.
-func newestMeta(file io.ReaderAt, pageSize int) (meta, error) {
-	var metas [2]meta
-	for n := range metas {
-		b := make([]byte, headSize+metaSize)
-		if _, err := file.ReadAt(b, int64(n*pageSize)); err != nil {
-			return meta{}, err
-		}
-		m, ok := parseMeta(b, n, pageSize)
-		if !ok {
-			return meta{}, fmt.Errorf("meta page %d is wrong", n)
-		}
-		metas[n] = m
-	}
-	switch a, b := metas[0], metas[1]; {
-	case a.transaction == b.transaction+1:
-		return a, nil
-	case b.transaction == a.transaction+1:
-		return b, nil
-	}
-	return meta{}, errors.New("its two meta pages do not belong together")
-}
-
-func parseMeta(b []byte, n, pageSize int) (meta, bool) {
-	head, b := b[:headSize], b[headSize:]
-	sum := fnv.New64a()
-	sum.Write(b[:metaSize-8])
-	m := meta{root: order.Uint64(b[16:]), freeList: order.Uint64(b[32:]), end: order.Uint64(b[40:]), transaction: order.Uint64(b[48:])}
-	return m, order.Uint64(head) == uint64(n) && order.Uint16(head[8:]) == metaPage &&
-		order.Uint32(b) == boltMagic && order.Uint32(b[4:]) == boltVersion && int64(order.Uint32(b[8:])) == int64(pageSize) &&
-		order.Uint64(b[metaSize-8:]) == sum.Sum64() && m.transaction%2 == uint64(n) && m.end >= 2
 }
 
 // A walk visits the pages of a file, each at most once, so that it ends.
@@ -283,35 +242,4 @@ func inOrder(keys [][]byte, low, high []byte) error {
 		}
 	}
 	return nil
-}
-
-// A pageContent is a page, at least its head.
-type pageContent []byte
-
-func (p pageContent) flags() int { return int(order.Uint16(p[8:])) }
-func (p pageContent) count() int { return int(order.Uint16(p[10:])) }
-
-// An element of a branch or leaf.
-type element struct {
-	at   uint64 // in its page
-	head []byte
-}
-
-func (p pageContent) element(n int) (element, error) {
-	at := headSize + headSize*n
-	if at+headSize > len(p) {
-		return element{}, fmt.Errorf("element %d lies beyond the page", n)
-	}
-	return element{uint64(at), p[at : at+headSize]}, nil
-}
-
-// split returns the key and the value behind an element.
-func (e element) split(p pageContent, position, keyLen, valueLen uint32) (key, value []byte, err error) {
-	from := e.at + uint64(position)
-	mid := from + uint64(keyLen)
-	to := mid + uint64(valueLen)
-	if to > uint64(len(p)) {
-		return nil, nil, errors.New("a key or value lies beyond the page")
-	}
-	return p[from:mid], p[mid:to], nil
 }
