@@ -105,7 +105,7 @@ func bindAgain(tx Tx, claim Claim) error {
 
 // bindTo decides what binding to a user comes to.
 func bindTo(user string) decision {
-	return func(c Coupon, now time.Time) (step, error) { return c.bind(now, user) }
+	return func(c Coupon, now time.Time) (decided, error) { return c.bind(now, user) }
 }
 
 // driveBind finishes a pending bind, or removes it if the coupon is not to be

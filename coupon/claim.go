@@ -112,7 +112,7 @@ func claimIn(tx Tx, c Campaign, call Call, claim Claim, empty error) (claimed, e
 	if err != nil {
 		return did, err
 	}
-	won, err := put(tx, step{next: did.coupon, event: WasClaimed}, call)
+	won, err := put(tx, decided{next: did.coupon, event: WasClaimed}, call)
 	if err == nil && !won {
 		err = errLost
 	}
@@ -181,16 +181,11 @@ func (s *Service) drive(ctx context.Context, c Campaign, claim Claim, call Call)
 // claim already. It fails with errLost if somebody else has the coupon.
 func (s *Service) bindClaimed(ctx context.Context, c Campaign, claim Claim, call Call) (Result, error) {
 	var result Result
-	for try := 0; ; try++ {
-		err := s.store.Write(ctx, claim.Coupon, func(tx Tx) (err error) {
-			result, err = bindClaimedIn(tx, c, claim, call)
-			return err
-		})
-		if errors.Is(err, shard.ErrUnknown) && try < unknownLimit {
-			continue
-		}
-		return result, err
-	}
+	err := s.writeAgain(ctx, claim.Coupon, func(tx Tx) (err error) {
+		result, err = bindClaimedIn(tx, c, claim, call)
+		return err
+	})
+	return result, err
 }
 
 // bindClaimedIn looks again when another process was faster: that may have been
@@ -212,7 +207,7 @@ func bindClaimedIn(tx Tx, c Campaign, claim Claim, call Call) (Result, error) {
 		if err != nil {
 			return Result{}, err
 		}
-		won, err := put(tx, step{next: next, event: WasClaimed}, call)
+		won, err := put(tx, decided{next: next, event: WasClaimed}, call)
 		if err != nil || won {
 			return Result{Coupon: next, At: tx.Now()}, err
 		}

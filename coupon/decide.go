@@ -14,21 +14,21 @@ func (c Coupon) held(now time.Time) bool {
 	return c.Status == Reserved && now.Before(c.ReservedUntil)
 }
 
-// A step is what a decision comes to. With replayed, it was done before and
+// decided is what a decision comes to. With replayed, it was done before and
 // nothing is to be written.
-type step struct {
+type decided struct {
 	next     Coupon
 	event    EventType
 	replayed bool
 }
 
-// to returns the step that changes c into next.
-func (c Coupon) to(next Coupon, event EventType, now time.Time) step {
+// to is that c changes into next.
+func (c Coupon) to(next Coupon, event EventType, now time.Time) decided {
 	next.Version, next.Updated = c.Version+1, now
-	return step{next: next, event: event}
+	return decided{next: next, event: event}
 }
 
-func (c Coupon) replay() step { return step{next: c, replayed: true} }
+func (c Coupon) replay() decided { return decided{next: c, replayed: true} }
 
 // admit refuses, with the same words whatever the reason, whoever must not learn
 // about the coupon: nobody's is nobody's business, another's is the owner's, and
@@ -58,24 +58,24 @@ func (c Coupon) within(now time.Time) error {
 
 // redeem decides what redeeming by an order comes to. A hold of that order that
 // has not lapsed is good even beyond the coupon's end.
-func (c Coupon) redeem(now time.Time, user, order string) (step, error) {
+func (c Coupon) redeem(now time.Time, user, order string) (decided, error) {
 	if err := c.admit(user, order); err != nil {
-		return step{}, err
+		return decided{}, err
 	}
 	mine := c.held(now) && c.ReservedOrder == order
 	switch {
 	case c.Status == Redeemed && c.RedeemedOrder != order:
-		return step{}, ErrAlreadyRedeemed
+		return decided{}, ErrAlreadyRedeemed
 	case c.Status == Redeemed && c.User == "" && c.RedeemedUser != user:
-		return step{}, ErrMismatch.With("order %s redeemed the coupon for another user", order)
+		return decided{}, ErrMismatch.With("order %s redeemed the coupon for another user", order)
 	case c.Status == Redeemed:
 		return c.replay(), nil
 	case c.held(now) && !mine:
-		return step{}, ErrReserved
+		return decided{}, ErrReserved
 	}
 	if !mine {
 		if err := c.within(now); err != nil {
-			return step{}, err
+			return decided{}, err
 		}
 	}
 	next := c
@@ -89,20 +89,20 @@ func (c Coupon) redeem(now time.Time, user, order string) (step, error) {
 
 // reserve decides what holding the coupon for an order comes to. The hold that
 // the order has already is not prolonged.
-func (c Coupon) reserve(now time.Time, user, order string, ttl time.Duration) (step, error) {
+func (c Coupon) reserve(now time.Time, user, order string, ttl time.Duration) (decided, error) {
 	if err := c.admit(user, order); err != nil {
-		return step{}, err
+		return decided{}, err
 	}
 	switch {
 	case c.Status == Redeemed:
-		return step{}, ErrAlreadyRedeemed
+		return decided{}, ErrAlreadyRedeemed
 	case c.held(now) && c.ReservedOrder == order:
 		return c.replay(), nil
 	case c.held(now):
-		return step{}, ErrReserved
+		return decided{}, ErrReserved
 	}
 	if err := c.within(now); err != nil {
-		return step{}, err
+		return decided{}, err
 	}
 	next := c
 	next.Status, next.ReservedOrder, next.ReservedUntil = Reserved, order, now.Add(ttl)
@@ -111,17 +111,17 @@ func (c Coupon) reserve(now time.Time, user, order string, ttl time.Duration) (s
 
 // release decides what giving up an order's hold comes to. A coupon remembers
 // who held it last, so that a repetition is told from a mistake.
-func (c Coupon) release(now time.Time, user, order string) (step, error) {
+func (c Coupon) release(now time.Time, user, order string) (decided, error) {
 	if err := c.admit(user, order); err != nil {
-		return step{}, err
+		return decided{}, err
 	}
 	switch {
 	case c.Status == Redeemed:
-		return step{}, ErrAlreadyRedeemed
+		return decided{}, ErrAlreadyRedeemed
 	case c.held(now) && c.ReservedOrder != order:
-		return step{}, ErrReserved
+		return decided{}, ErrReserved
 	case c.ReservedOrder != order:
-		return step{}, ErrNotReserved
+		return decided{}, ErrNotReserved
 	case c.Status == Issued:
 		return c.replay(), nil
 	}
@@ -131,19 +131,19 @@ func (c Coupon) release(now time.Time, user, order string) (step, error) {
 }
 
 // bind decides what giving a bearer coupon to a user comes to.
-func (c Coupon) bind(now time.Time, user string) (step, error) {
+func (c Coupon) bind(now time.Time, user string) (decided, error) {
 	if err := c.admit(user, ""); err != nil {
-		return step{}, err
+		return decided{}, err
 	}
 	switch {
 	case c.User == user:
 		return c.replay(), nil
 	case c.Status == Redeemed:
-		return step{}, ErrAlreadyRedeemed
+		return decided{}, ErrAlreadyRedeemed
 	case c.held(now):
-		return step{}, ErrReserved
+		return decided{}, ErrReserved
 	case c.Valid.Ended(now):
-		return step{}, ErrExpired
+		return decided{}, ErrExpired
 	}
 	next := c
 	next.User = user
@@ -152,9 +152,9 @@ func (c Coupon) bind(now time.Time, user string) (step, error) {
 
 // void decides what taking a redemption back comes to. The platform asks: it is
 // told precisely.
-func (c Coupon) void(now time.Time, order string) (step, error) {
+func (c Coupon) void(now time.Time, order string) (decided, error) {
 	if c.Status != Redeemed || c.RedeemedOrder != order {
-		return step{}, ErrWrongOrder
+		return decided{}, ErrWrongOrder
 	}
 	next := c
 	next.Status = Issued

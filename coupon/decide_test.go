@@ -45,7 +45,7 @@ type outcome struct {
 	status   Status
 }
 
-func judge(t *testing.T, before Coupon, did step, err error, want outcome) {
+func judge(t *testing.T, before Coupon, did decided, err error, want outcome) {
 	t.Helper()
 	if !errors.Is(err, want.err) {
 		t.Fatalf("error %v, want %v", err, want.err)

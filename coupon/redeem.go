@@ -24,7 +24,7 @@ func (s *Service) Redeem(ctx context.Context, t Target, call Call) (Result, erro
 	if err := check(t, call, "order_no"); err != nil {
 		return Result{}, err
 	}
-	result, err := s.change(ctx, t, call, func(c Coupon, now time.Time) (step, error) {
+	result, err := s.change(ctx, t, call, func(c Coupon, now time.Time) (decided, error) {
 		return c.redeem(now, call.User, call.Order)
 	})
 	// The order redeemed the coupon once before, and does not hold it now.
@@ -43,7 +43,7 @@ func (s *Service) Reserve(ctx context.Context, t Target, call Call, ttl time.Dur
 	if ttl < time.Second || ttl > MaxHold {
 		return Result{}, invalidField("ttl_seconds", "ttl_seconds is %v: want 1 to %v", ttl.Seconds(), MaxHold.Seconds())
 	}
-	result, err := s.change(ctx, t, call, func(c Coupon, now time.Time) (step, error) {
+	result, err := s.change(ctx, t, call, func(c Coupon, now time.Time) (decided, error) {
 		return c.reserve(now, call.User, call.Order, ttl)
 	})
 	return result, s.refusal(err)
@@ -54,7 +54,7 @@ func (s *Service) Release(ctx context.Context, t Target, call Call) (Result, err
 	if err := check(t, call, "order_no"); err != nil {
 		return Result{}, err
 	}
-	result, err := s.change(ctx, t, call, func(c Coupon, now time.Time) (step, error) {
+	result, err := s.change(ctx, t, call, func(c Coupon, now time.Time) (decided, error) {
 		return c.release(now, call.User, call.Order)
 	})
 	return result, s.refusal(err)
@@ -75,19 +75,7 @@ func (s *Service) Void(ctx context.Context, id ID, call Call) (Result, error) {
 }
 
 func (s *Service) void(ctx context.Context, t Target, call Call) (Result, error) {
-	var result Result
-	for try := 0; ; try++ {
-		err := s.store.Write(ctx, t.key(), func(tx Tx) (err error) {
-			result, err = s.voidIn(tx, t, call)
-			s.reach(StepChangeWritten, err)
-			return err
-		})
-		if errors.Is(err, shard.ErrUnknown) && try < unknownLimit {
-			continue
-		}
-		s.reach(StepChangeCommitted, err)
-		return result, err
-	}
+	return s.changeBy(ctx, t, func(tx Tx) (Result, error) { return s.voidIn(tx, t, call) })
 }
 
 // voidIn looks for the request in the ledger first: it may have been done and the
@@ -105,7 +93,7 @@ func (s *Service) voidIn(tx Tx, t Target, call Call) (Result, error) {
 		c, err := t.find(tx)
 		return Result{c, true, tx.Now()}, err
 	}
-	return s.changeIn(tx, t, call, func(c Coupon, now time.Time) (step, error) {
+	return s.changeIn(tx, t, call, func(c Coupon, now time.Time) (decided, error) {
 		return c.void(now, call.Order)
 	})
 }

@@ -169,24 +169,35 @@ type Call struct {
 }
 
 // decision decides what becomes of a coupon as it is at now.
-type decision func(c Coupon, now time.Time) (step, error)
+type decision func(c Coupon, now time.Time) (decided, error)
 
 // change decides about a coupon and writes the outcome, in one transaction on
-// its shard. Whoever loses a race decides again, on the newer coupon. A commit
-// whose reply was lost is made again: decisions replay what was done.
+// its shard. Whoever loses a race decides again, on the newer coupon.
 func (s *Service) change(ctx context.Context, t Target, call Call, decide decision) (Result, error) {
+	return s.changeBy(ctx, t, func(tx Tx) (Result, error) { return s.changeIn(tx, t, call, decide) })
+}
+
+// changeBy runs fn, which changes a coupon and replays what it did before, in a
+// transaction on the coupon's shard.
+func (s *Service) changeBy(ctx context.Context, t Target, fn func(Tx) (Result, error)) (Result, error) {
+	var result Result
+	err := s.writeAgain(ctx, t.key(), func(tx Tx) (err error) {
+		result, err = fn(tx)
+		s.reach(StepChangeWritten, err)
+		return err
+	})
+	s.reach(StepChangeCommitted, err)
+	return result, err
+}
+
+// writeAgain runs fn in a transaction on the shard of key, and again where the
+// reply to its commit was lost: fn has to know what it did before.
+func (s *Service) writeAgain(ctx context.Context, key shard.Key, fn func(Tx) error) error {
 	for try := 0; ; try++ {
-		var result Result
-		err := s.store.Write(ctx, t.key(), func(tx Tx) (err error) {
-			result, err = s.changeIn(tx, t, call, decide)
-			s.reach(StepChangeWritten, err)
+		err := s.store.Write(ctx, key, fn)
+		if !errors.Is(err, shard.ErrUnknown) || try == unknownLimit {
 			return err
-		})
-		if errors.Is(err, shard.ErrUnknown) && try < unknownLimit {
-			continue
 		}
-		s.reach(StepChangeCommitted, err)
-		return result, err
 	}
 }
 
@@ -215,9 +226,9 @@ func (s *Service) changeIn(tx Tx, t Target, call Call, decide decision) (Result,
 	return Result{}, ErrInProgress
 }
 
-// put writes a step: coupon, ledger and event, and the wallet if it is here. It
-// reports whether the coupon was still the one that was decided about.
-func put(tx Tx, done step, call Call) (bool, error) {
+// put writes what was decided: coupon, ledger and event, and the wallet if it is
+// here. It reports whether the coupon was still the one that was decided about.
+func put(tx Tx, done decided, call Call) (bool, error) {
 	c := done.next
 	won, err := tx.Change(c, Event{
 		Coupon: c.ID, Version: c.Version, Type: done.event, At: tx.Now(),
