@@ -15,10 +15,10 @@ import (
 
 // How coupons are generated.
 const (
-	chunkSize   = 500 // coupons a transaction: more are slower and lock longer
-	generators  = 8   // shards written at the same time
-	chunkTries  = 5   // with new ids and codes, when one was there already
-	chunkPeriod = 50 * time.Millisecond
+	chunkSize    = 500 // coupons a transaction: more are slower and lock longer
+	shardsAtOnce = 8   // shards written at the same time
+	chunkTries   = 5   // with new ids and codes, when one was there already
+	chunkPeriod  = 50 * time.Millisecond
 )
 
 // counter counts what is done, from several goroutines.
@@ -77,8 +77,9 @@ func spread(n int64) (quota [shard.Count]int64) {
 func (s *Service) generateChunks(ctx context.Context, c Campaign, done *counter) error {
 	quota := spread(c.Total)
 	var have [shard.Count]map[int]bool
-	err := eachShard(ctx, generators, func(ctx context.Context, at shard.Shard) (err error) {
-		have[at], err = s.chunks(ctx, at, BatchKey{Campaign: c.ID})
+	err := eachShard(ctx, shardsAtOnce, func(ctx context.Context, at shard.Shard) error {
+		there, err := s.chunks(ctx, at, BatchKey{Campaign: c.ID})
+		have[at] = numbersOf(there)
 		return err
 	})
 	rounds := NewRounds(nil)
@@ -94,7 +95,7 @@ func (s *Service) generateChunks(ctx context.Context, c Campaign, done *counter)
 		if coupons, err = s.mint(c, rounds, missing); err != nil {
 			return err
 		}
-		err = eachShard(ctx, generators, func(ctx context.Context, at shard.Shard) error {
+		err = eachShard(ctx, shardsAtOnce, func(ctx context.Context, at shard.Shard) error {
 			if err := s.addChunk(ctx, c, at, k, coupons[at]); err != nil {
 				return err
 			}
@@ -106,18 +107,22 @@ func (s *Service) generateChunks(ctx context.Context, c Campaign, done *counter)
 	return err
 }
 
-// chunks returns the numbers of the chunks of a batch that a shard has.
-func (s *Service) chunks(ctx context.Context, at shard.Shard, key BatchKey) (map[int]bool, error) {
-	var there []Chunk
-	err := s.store.Read(ctx, at, func(rows Rows) (err error) {
+// chunks returns the chunks of a batch that a shard has.
+func (s *Service) chunks(ctx context.Context, at shard.Shard, key BatchKey) (there []Chunk, err error) {
+	err = s.store.Read(ctx, at, func(rows Rows) (err error) {
 		there, err = rows.Chunks(key.Campaign, key.Number)
 		return err
 	})
-	have := make(map[int]bool, len(there))
-	for _, c := range there {
-		have[c.Chunk] = true
+	return there, err
+}
+
+// numbersOf returns the numbers of chunks.
+func numbersOf(chunks []Chunk) map[int]bool {
+	numbers := make(map[int]bool, len(chunks))
+	for _, c := range chunks {
+		numbers[c.Chunk] = true
 	}
-	return have, err
+	return numbers
 }
 
 // addChunk adds a chunk of coupons, or others in their place where an id or a

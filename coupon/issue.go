@@ -140,7 +140,7 @@ func (s *Service) setBatch(ctx context.Context, b Batch) error {
 // batchCoupons returns the coupons of a batch, by rising id.
 func (s *Service) batchCoupons(ctx context.Context, key BatchKey) ([]Coupon, error) {
 	var all [shard.Count][]Coupon
-	err := eachShard(ctx, generators, func(ctx context.Context, at shard.Shard) error {
+	err := eachShard(ctx, shardsAtOnce, func(ctx context.Context, at shard.Shard) error {
 		return s.store.Read(ctx, at, func(rows Rows) error {
 			chunks, err := rows.Chunks(key.Campaign, key.Number)
 			for _, chunk := range chunks {

@@ -22,7 +22,7 @@ type portion struct {
 func (p portion) fulfil(ctx context.Context, done *counter) (short int64, err error) {
 	var counted int64
 	for try := 1; ; try++ {
-		have, err := p.chunks(ctx)
+		have, err := p.s.chunks(ctx, p.at, p.b.BatchKey)
 		if err != nil {
 			return 0, err
 		}
@@ -45,15 +45,6 @@ func (p portion) fulfil(ctx context.Context, done *counter) (short int64, err er
 			try = 0
 		}
 	}
-}
-
-// chunks returns those that are there.
-func (p portion) chunks(ctx context.Context) (have []Chunk, err error) {
-	err = p.s.store.Read(ctx, p.at, func(rows Rows) (err error) {
-		have, err = rows.Chunks(p.b.Campaign, p.b.Number)
-		return err
-	})
-	return have, err
 }
 
 func total(chunks []Chunk) (n int64) {
@@ -166,8 +157,7 @@ func ids(refs []Ref) []ID {
 // keepAtHome puts a user's coupons that are on another shard into the wallet.
 // Those on the user's own shard are there already.
 func (p portion) keepAtHome(ctx context.Context, chunks []Chunk) error {
-	home := shard.Text(p.b.User)
-	if p.b.User == "" || shard.Same(home, p.at) {
+	if p.b.User == "" || shard.Same(shard.Text(p.b.User), p.at) {
 		return nil
 	}
 	p.s.reach(StepIssueWallet, nil)
@@ -176,15 +166,7 @@ func (p portion) keepAtHome(ctx context.Context, chunks []Chunk) error {
 		if err != nil {
 			return err
 		}
-		err = p.s.store.Write(ctx, home, func(tx Tx) error {
-			for _, c := range coupons {
-				if err := tx.Keep(c); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-		if err != nil {
+		if err := keepIn(ctx, p.s.store, p.b.User, coupons); err != nil {
 			return err
 		}
 	}

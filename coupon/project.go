@@ -40,21 +40,21 @@ func (p *Projector) wallet(ctx context.Context, m Message) error {
 		return nil
 	}
 	if len(m.IDs) == 0 {
-		return p.keep(ctx, c.User, []Coupon{c})
+		return keepIn(ctx, p.store, c.User, []Coupon{c})
 	}
 	for ids := range slices.Chunk(m.IDs, userChunk) {
 		coupons, err := p.owned(ctx, c, ids)
 		if err != nil {
 			return err
 		}
-		if err := p.keep(ctx, c.User, coupons); err != nil {
+		if err := keepIn(ctx, p.store, c.User, coupons); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// owned returns the coupons of a bulk step as they are by now, with their codes,
+// owned returns the coupons of a bulk change as they are by now, with their codes,
 // which its message does not have.
 func (p *Projector) owned(ctx context.Context, like Coupon, ids []ID) (coupons []Coupon, err error) {
 	err = p.store.Read(ctx, like.ID, func(rows Rows) (err error) {
@@ -64,8 +64,9 @@ func (p *Projector) owned(ctx context.Context, like Coupon, ids []ID) (coupons [
 	return slices.DeleteFunc(coupons, func(c Coupon) bool { return c.User != like.User }), err
 }
 
-func (p *Projector) keep(ctx context.Context, user string, coupons []Coupon) error {
-	return p.store.Write(ctx, shard.Text(user), func(tx Tx) error {
+// keepIn writes coupons into a user's wallet.
+func keepIn(ctx context.Context, store Store, user string, coupons []Coupon) error {
+	return store.Write(ctx, shard.Text(user), func(tx Tx) error {
 		for _, c := range coupons {
 			if err := tx.Keep(c); err != nil {
 				return err

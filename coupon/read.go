@@ -208,7 +208,7 @@ func (s *Service) orderIDs(ctx context.Context, order string) ([]ID, error) {
 		return nil, err
 	}
 	var all [shard.Count][]ID
-	budget := shard.Budget{Shards: shard.Count, Parallel: generators, Time: fanOutTime}
+	budget := shard.Budget{Shards: shard.Count, Parallel: shardsAtOnce, Time: fanOutTime}
 	err = s.store.FanOut(ctx, "coupons of an order", budget, nil, func(at shard.Shard, rows Rows) error {
 		for _, b := range batches {
 			chunks, err := rows.Chunks(b.Campaign, b.Number)
