@@ -12,13 +12,13 @@ import (
 // Coupon.Version it tells which of two is newer, whatever order they come in and
 // however often.
 //
-// A bulk step makes one message for all its coupons. Its Coupon is what they have
+// A bulk change makes one message for all its coupons. Its Coupon is what they have
 // in common, which is all but id and code; the id is that of the first, so that
 // Event.Coupon and Coupon.Version name every message.
 type Message struct {
 	Event  Event
 	Coupon Coupon
-	IDs    []ID // of a bulk step; none: the message is about one coupon
+	IDs    []ID // of a bulk change; none: the message is about one coupon
 }
 
 // ErrMalformedMessage tells that a text is no message of an event.

@@ -63,5 +63,5 @@ func (t tx) Change(c coupon.Coupon, e coupon.Event) (bool, error) {
 	if err := t.addEvent(e); err != nil {
 		return false, err
 	}
-	return true, t.publish(message{Event: e, Coupon: c})
+	return true, t.publish(coupon.Message{Event: e, Coupon: c})
 }

@@ -56,11 +56,11 @@ func claimsToTheLast(t *testing.T, worlds [2]*World) {
 	given := map[coupon.ID]string{}
 	var last, exhausted time.Time // when the last success began, and the first "none left" ended
 	var all sync.WaitGroup
-	slots := make(chan struct{}, 32)
+	room := make(chan struct{}, 32)
 	for i := range users {
-		slots <- struct{}{}
+		room <- struct{}{}
 		all.Go(func() {
-			defer func() { <-slots }()
+			defer func() { <-room }()
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			user, began := fmt.Sprint("user-", i), time.Now()
