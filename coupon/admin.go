@@ -2,8 +2,11 @@ package coupon
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"strings"
 	"time"
 )
 
@@ -14,11 +17,22 @@ const (
 	maxName       = 200     // bytes
 	maxAttributes = 1 << 10 // bytes
 	maxPerUser    = 1_000
+	maxKey        = 255 // bytes of an idempotency key
 )
 
+// keyKnown is how long an idempotency key is.
+const keyKnown = 24 * time.Hour
+
 // CreateCampaign adds a campaign, which is active at once. ID, state, counts and
-// time of c are set here, and so is what it leaves out: see the constants.
-func (s *Service) CreateCampaign(ctx context.Context, c Campaign) (Campaign, error) {
+// time of c are set here, and so is what it leaves out: see the constants. Under
+// an idempotency key, up to 255 bytes, that was used within a day it returns the
+// campaign that was created then; with other fields it fails with [ErrMismatch].
+func (s *Service) CreateCampaign(ctx context.Context, c Campaign, key string) (Campaign, error) {
+	odd := strings.IndexFunc(key, func(r rune) bool { return r < 0x20 || r > 0x7e })
+	if len(key) > maxKey || odd >= 0 {
+		return Campaign{}, invalidField("Idempotency-Key", "the idempotency key is %.70q: want at most %d characters of ASCII", key, maxKey)
+	}
+	once := Once{Key: key, Digest: c.digest(), For: keyKnown}
 	c = c.withDefaults(time.Now())
 	if err := c.validate(); err != nil {
 		return Campaign{}, err
@@ -27,11 +41,17 @@ func (s *Service) CreateCampaign(ctx context.Context, c Campaign) (Campaign, err
 	if c.ID, err = s.numbers.Next(ctx, CampaignNumbers); err != nil {
 		return Campaign{}, err
 	}
-	if err := s.control.AddCampaign(ctx, c); err != nil {
+	if c, err = s.control.AddCampaign(ctx, c, once); err != nil {
 		return Campaign{}, s.refusal(err)
 	}
 	s.campaigns.set(c)
 	return c, nil
+}
+
+// digest tells what is asked for from anything else.
+func (c Campaign) digest() string {
+	b, _ := json.Marshal(c) // of numbers, texts and times
+	return fmt.Sprintf("%x", sha256.Sum256(b))
 }
 
 // withDefaults returns a new campaign with what was left out.

@@ -14,8 +14,10 @@ type Control interface {
 
 // Campaigns keeps campaigns.
 type Campaigns interface {
-	// AddCampaign adds a campaign.
-	AddCampaign(ctx context.Context, c Campaign) error
+	// AddCampaign adds a campaign and returns it. Under a key that is known it
+	// adds none: it returns the one that was added then or, if the digest is
+	// another, [ErrMismatch].
+	AddCampaign(ctx context.Context, c Campaign, once Once) (Campaign, error)
 	// SetCampaign stores c if the campaign has version c.Version - 1, and reports
 	// whether.
 	SetCampaign(ctx context.Context, c Campaign) (bool, error)
@@ -23,6 +25,13 @@ type Campaigns interface {
 	Campaign(ctx context.Context, id int64) (Campaign, error)
 	// CampaignsAfter returns up to n campaigns with an id above after, rising.
 	CampaignsAfter(ctx context.Context, after int64, n int) ([]Campaign, error)
+}
+
+// A Once makes a call happen once under a key, for a while.
+type Once struct {
+	Key    string        // the caller's; "": none
+	Digest string        // of the request: 64 characters at most
+	For    time.Duration // how long the key is known
 }
 
 // Operations keeps long work.

@@ -25,7 +25,7 @@ func newCouponCampaign(c *cli) *cobra.Command {
 
 func newCampaignCreate(c *cli) *cobra.Command {
 	var a coupon.Campaign
-	var from, until, attributes string
+	var from, until, attributes, key string
 	cmd := &cobra.Command{
 		Use:   "create NAME",
 		Short: "Create a campaign",
@@ -46,7 +46,7 @@ generate". Changing or ending it later changes no coupon that was issued.`,
 				a.Attributes = json.RawMessage(attributes)
 			}
 			return c.withCoupons(cmd, func(ctx context.Context, s coupons) error {
-				created, err := s.CreateCampaign(ctx, a)
+				created, err := s.CreateCampaign(ctx, a, key)
 				if err != nil {
 					return err
 				}
@@ -63,6 +63,7 @@ generate". Changing or ending it later changes no coupon that was issued.`,
 	f.StringVar(&from, "valid-from", "", "first `instant`, RFC 3339 (default: now)")
 	f.StringVar(&until, "valid-until", "", "first `instant` no longer, RFC 3339")
 	f.IntVar(&a.PerUserLimit, "per-user-limit", 1, "coupons a `user` may claim")
+	f.StringVar(&key, "idempotency-key", "", "`key` under which a repetition within a day creates nothing")
 	f.StringVar(&attributes, "attributes", "", "a `JSON` object of your own, up to 1 KiB")
 	return cmd
 }

@@ -2,7 +2,10 @@
 // command line. `tallystick --help` says what it can do.
 package main
 
-import "os"
+import (
+	"os"
+	_ "time/tzdata" // campaigns end by local days, on machines without zones too
+)
 
 // version is set by the build.
 var version = "dev"

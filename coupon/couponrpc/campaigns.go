@@ -21,9 +21,19 @@ func (c campaigns) Create(ctx context.Context, m *couponv1.CreateRequest) (*coup
 	if err != nil {
 		return nil, c.fail(ctx, err)
 	}
-	created, err := c.svc.CreateCampaign(ctx, asked)
+	created, err := c.svc.CreateCampaign(ctx, asked, c.key(ctx))
 	status(ctx, created.ID != 0, 201, "/v1/campaigns/"+strconv.FormatInt(created.ID, 10))
 	return encodeCampaign(created), c.fail(ctx, err)
+}
+
+// key returns the idempotency key of a call, which is its caller's own; "" if it
+// has none.
+func (c campaigns) key(ctx context.Context) string {
+	info, ok := connect.CallInfoForHandlerContext(ctx)
+	if !ok || info.RequestHeader().Get("Idempotency-Key") == "" {
+		return ""
+	}
+	return c.actor(ctx) + " " + info.RequestHeader().Get("Idempotency-Key")
 }
 
 func (c campaigns) List(ctx context.Context, m *couponv1.ListRequest) (*couponv1.ListResponse, error) {

@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"time"
 
+	"connectrpc.com/connect"
+
 	"github.com/tallystick/tallystick/coupon"
 	"github.com/tallystick/tallystick/coupon/couponrpc/couponv1"
 	"github.com/tallystick/tallystick/internal/rpcwire"
@@ -80,7 +82,12 @@ func ask[Req, Res, T any](ctx context.Context, c *Client, rpc func(context.Conte
 }
 
 // CreateCampaign adds a campaign; see [coupon.Service.CreateCampaign].
-func (c *Client) CreateCampaign(ctx context.Context, asked coupon.Campaign) (coupon.Campaign, error) {
+func (c *Client) CreateCampaign(ctx context.Context, asked coupon.Campaign, key string) (coupon.Campaign, error) {
+	if key != "" {
+		var info connect.CallInfo
+		ctx, info = connect.NewClientContext(ctx)
+		info.RequestHeader().Set("Idempotency-Key", key)
+	}
 	req, err := encodeCreate(asked)
 	if err != nil {
 		return coupon.Campaign{}, err

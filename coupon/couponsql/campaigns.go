@@ -2,8 +2,10 @@ package couponsql
 
 import (
 	"context"
+	"errors"
 
 	"github.com/tallystick/tallystick/coupon"
+	"github.com/tallystick/tallystick/shard"
 )
 
 const (
@@ -32,10 +34,56 @@ func campaignArgs(c coupon.Campaign) []any {
 		c.VoidPolicy.Kind, c.VoidPolicy.Days, document(c.Attributes), millis(c.Created), c.Version}
 }
 
-// AddCampaign adds a campaign. One with the same id is [shard.ErrDuplicate].
-func (c *Control) AddCampaign(ctx context.Context, add coupon.Campaign) error {
-	_, err := c.change(ctx, insertCampaign, append([]any{add.ID}, campaignArgs(add)...)...)
-	return err
+const (
+	deleteOnce = "DELETE FROM once WHERE until <= ?"
+	insertOnce = "INSERT INTO once (once_key, digest, campaign_id, until) VALUES (?, ?, ?, ?)"
+	selectOnce = "SELECT digest, campaign_id FROM once WHERE once_key = ?"
+)
+
+// AddCampaign adds a campaign, or returns the one that was added under the same
+// key. One with the same id is [shard.ErrDuplicate].
+func (c *Control) AddCampaign(ctx context.Context, add coupon.Campaign, once coupon.Once) (added coupon.Campaign, err error) {
+	err = c.write(ctx, func(s session) error {
+		before, err := s.addedBefore(add.ID, once)
+		if err != nil || before != nil {
+			if before != nil {
+				added = *before
+			}
+			return err
+		}
+		added = add
+		_, err = s.exec(insertCampaign, append([]any{add.ID}, campaignArgs(add)...)...)
+		return err
+	})
+	return added, err
+}
+
+// addedBefore returns the campaign that was added under a key, or takes the key
+// for this one.
+func (s session) addedBefore(id int64, once coupon.Once) (*coupon.Campaign, error) {
+	if once.Key == "" {
+		return nil, nil
+	}
+	now, err := s.now()
+	if err != nil {
+		return nil, err
+	}
+	if _, err := s.exec(deleteOnce, millis(now)); err != nil {
+		return nil, err
+	}
+	_, err = s.exec(insertOnce, once.Key, once.Digest, id, millis(now.Add(once.For)))
+	if !errors.Is(err, shard.ErrDuplicate) {
+		return nil, err
+	}
+	var digest string
+	if err := s.row(selectOnce, once.Key).Scan(&digest, &id); err != nil {
+		return nil, err
+	}
+	if digest != once.Digest {
+		return nil, coupon.ErrMismatch
+	}
+	before, err := one(s.row(selectCampaign, id), scanCampaign)
+	return &before, err
 }
 
 // SetCampaign stores a campaign if it has the version before.

@@ -116,7 +116,7 @@ func testNewerSchema(t *testing.T, k kind, o couponsql.Options) {
 		{o.Shards[4].At, "UPDATE shard_schema SET version = 99 WHERE shard = 17", "UPDATE shard_schema SET version = 2 WHERE shard = 17",
 			"schema of shard 17 in database db4: couponsql: the schema has version 99, this program knows 2: use a newer program"},
 		{o.Control.At, "UPDATE control_schema SET version = 99", "UPDATE control_schema SET version = 1",
-			"schema of the control database: couponsql: the schema has version 99, this program knows 1: use a newer program"},
+			"schema of the control database: couponsql: the schema has version 99, this program knows 2: use a newer program"},
 	} {
 		execute(t, k, c.db, c.set)
 		p, err := couponsql.Open(t.Context(), o)

@@ -21,6 +21,7 @@ func TestControl(t *testing.T, open func(t *testing.T) coupon.Control) {
 		"campaigns":           testCampaigns,
 		"list of campaigns":   testCampaignList,
 		"races of campaigns":  testCampaignRace,
+		"campaigns by key":    testCampaignOnce,
 		"operations":          testOperations,
 		"leases":              testLeases,
 		"races of operations": testOperationRace,
@@ -42,7 +43,7 @@ func campaign() coupon.Campaign {
 
 func addCampaign(t *testing.T, control coupon.Control, c coupon.Campaign) {
 	t.Helper()
-	if err := control.AddCampaign(t.Context(), c); err != nil {
+	if _, err := control.AddCampaign(t.Context(), c, coupon.Once{}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -54,6 +55,35 @@ func hasCampaign(t *testing.T, control coupon.Control, want coupon.Campaign) {
 	equal(t, got, want)
 }
 
+func testCampaignOnce(t *testing.T, control coupon.Control) {
+	first, second := campaign(), campaign()
+	once := coupon.Once{Key: "me some key", Digest: "d1", For: time.Hour}
+	var added sync.WaitGroup
+	for _, c := range []coupon.Campaign{first, second} {
+		added.Go(func() {
+			if _, err := control.AddCampaign(t.Context(), c, once); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	added.Wait()
+	kept, err := control.AddCampaign(t.Context(), campaign(), once)
+	if err != nil || kept.ID != first.ID && kept.ID != second.ID {
+		t.Fatalf("%+v, %v; want one of both", kept, err)
+	}
+	_, err = control.Campaign(t.Context(), first.ID+second.ID-kept.ID)
+	wantErr(t, err, coupon.ErrNoRow)
+	_, err = control.AddCampaign(t.Context(), campaign(), coupon.Once{Key: once.Key, Digest: "d2", For: time.Hour})
+	wantErr(t, err, coupon.ErrMismatch)
+	past := coupon.Once{Key: "over", Digest: "d1", For: -time.Second}
+	for range 2 { // a key is known for its time only
+		c := campaign()
+		if got, err := control.AddCampaign(t.Context(), c, past); err != nil || got.ID != c.ID {
+			t.Errorf("%+v, %v", got, err)
+		}
+	}
+}
+
 func testCampaigns(t *testing.T, control coupon.Control) {
 	full := campaign()
 	_, err := control.Campaign(t.Context(), full.ID)
@@ -62,7 +92,8 @@ func testCampaigns(t *testing.T, control coupon.Control) {
 	hasCampaign(t, control, full)
 	other := full
 	other.Name = "other"
-	wantErr(t, control.AddCampaign(t.Context(), other), shard.ErrDuplicate)
+	_, err = control.AddCampaign(t.Context(), other, coupon.Once{})
+	wantErr(t, err, shard.ErrDuplicate)
 
 	bare := coupon.Campaign{ID: full.ID, Name: "b", State: coupon.Ended, Value: coupon.Amount{Currency: "JPY"}, Created: day(3), Version: 2}
 	skipping := bare

@@ -74,7 +74,7 @@ func (w *World) Campaign(t testing.TB, total int64, edit func(*coupon.Campaign))
 	if edit != nil {
 		edit(&c)
 	}
-	c, err := w.CreateCampaign(t.Context(), c)
+	c, err := w.CreateCampaign(t.Context(), c, "")
 	if err != nil {
 		t.Fatal(err)
 	}
