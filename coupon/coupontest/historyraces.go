@@ -75,8 +75,8 @@ func (r races) oneClaimDrivenTwice(t *testing.T) {
 	})
 	ann, _ := users(t)
 	c := first.Campaign(t, 64, nil)
-	ref := elsewhere(t, first, c, ann)
-	pend(t, first, coupon.Claim{User: ann, Campaign: c.ID, Request: "r1", Number: 1, Coupon: ref.ID, Code: ref.Code})
+	ref := Elsewhere(t, first.Store, c.ID, ann)
+	Pend(t, first.Store, coupon.Claim{User: ann, Campaign: c.ID, Request: "r1", Number: 1, Coupon: ref.ID, Code: ref.Code})
 	var once sync.Once
 	other := make(chan error, 1)
 	hooks.AfterCoupon = func(seen coupon.Coupon) {
@@ -157,35 +157,4 @@ func (r races) bindRefusedAndMade(t *testing.T) {
 	must(first.Bind(t.Context(), byID(coupons[0]), call(ann, "", "bind-1")))(t)
 	want(t, "the same request for another coupon", errOf(other.Bind(t.Context(), byID(coupons[1]), call(ann, "", "bind-1"))), coupon.ErrMismatch)
 	wallet(t, first, ann, must(first.Get(t.Context(), byID(coupons[0]), ann))(t).Coupon)
-}
-
-// elsewhere returns a coupon of the campaign's stock that is not on the user's
-// shard.
-func elsewhere(t *testing.T, w *World, c coupon.Campaign, user string) (ref coupon.Ref) {
-	t.Helper()
-	at := (shard.Text(user).Bucket().Shard() + 1) % shard.Count
-	err := w.Store.Read(t.Context(), at, func(rows coupon.Rows) error {
-		refs, err := rows.Stock(c.ID, 0, 1)
-		if err == nil {
-			ref = refs[0]
-		}
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return ref
-}
-
-// pend leaves a claim as a process does that died after its first step, two
-// minutes ago.
-func pend(t *testing.T, w *World, claim coupon.Claim) {
-	t.Helper()
-	err := w.Store.Write(t.Context(), shard.Text(claim.User), func(tx coupon.Tx) error {
-		claim.At = tx.Now().Add(-2 * time.Minute)
-		return tx.PutClaim(claim)
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
 }
