@@ -21,6 +21,7 @@ func TestResults(t *testing.T) {
 	r.part(t, "traffic", traffic)
 	r.part(t, "fleet", tenThousand)
 	migrations(t, r)
+	r.part(t, "coupons", couponPace)
 	if full && !r.partial {
 		if err := os.WriteFile("RESULTS.md", []byte(r.b.String()), 0o644); err != nil {
 			t.Error(err)

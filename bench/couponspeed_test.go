@@ -1,0 +1,283 @@
+package bench
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	_ "github.com/go-sql-driver/mysql"
+
+	"github.com/tallystick/tallystick/coupon"
+	"github.com/tallystick/tallystick/coupon/couponsql"
+	"github.com/tallystick/tallystick/coupon/coupontest"
+	"github.com/tallystick/tallystick/internal/realtest"
+	"github.com/tallystick/tallystick/shard/shardsql"
+)
+
+// couponCallers is how many call at the same time.
+const couponCallers = 16
+
+// A couponWorld is coupons in this process on a MariaDB of 8 databases.
+type couponWorld struct {
+	*coupontest.World
+	server *realtest.MariaDBServer
+	plain  *sql.DB // a ninth database, for what others would do
+
+	mu      sync.Mutex
+	claimed []coupon.Coupon
+	serial  atomic.Int64
+}
+
+func newCouponWorld(t *testing.T) *couponWorld {
+	t.Helper()
+	w := &couponWorld{server: realtest.MariaDB(t, "innodb-flush-log-at-trx-commit=1", "log-bin=bin", "sync-binlog=1", "binlog-format=ROW",
+		"innodb-buffer-pool-size=2G", "innodb-log-file-size=512M", "innodb-file-per-table=0")}
+	o := couponsql.Options{Control: couponsql.Source{Name: "control", At: w.server.CreateDatabase("control")}, EnsureFence: shardsql.EnsureFence}
+	for i := range 8 {
+		name := fmt.Sprint("shard", i)
+		o.Shards = append(o.Shards, couponsql.Source{Name: name, At: w.server.CreateDatabase(name)})
+	}
+	o.Open = func(ctx context.Context, at string) (couponsql.Database, error) {
+		return shardsql.OpenMySQL(ctx, shardsql.MySQLOptions{DSN: at})
+	}
+	p, err := couponsql.Open(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { p.Close() })
+	w.World = coupontest.NewWorld(t, p.Store, p.Control, nil, nil)
+	w.plain, err = sql.Open("mysql", w.server.CreateDatabase("plain")+"?interpolateParams=true")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { w.plain.Close() })
+	w.plain.SetMaxOpenConns(couponCallers)
+	w.plain.SetMaxIdleConns(couponCallers)
+	return w
+}
+
+// plainRows fills the tables of what others would do.
+func (w *couponWorld) plainRows(t *testing.T, n int) {
+	t.Helper()
+	for _, text := range []string{
+		"create table pool (id bigint primary key, campaign bigint not null, status tinyint not null, user varchar(64) not null, key free (campaign, status, id)) engine=innodb",
+		"create table coupon (id bigint primary key, status tinyint not null, order_no varchar(64) not null) engine=innodb",
+		"create table ledger (coupon bigint not null, at bigint not null, order_no varchar(64) not null, primary key (coupon, at)) engine=innodb",
+		"create table claim (id bigint primary key, user varchar(64) not null, key (user)) engine=innodb",
+		"create table history (id bigint primary key, user varchar(64) not null) engine=innodb",
+		"create table outbox (id bigint primary key, user varchar(64) not null) engine=innodb",
+		"create table wallet (id bigint, user varchar(64) not null, primary key (user, id)) engine=innodb",
+		fmt.Sprintf("insert into pool select seq, 1, 0, '' from seq_1_to_%d", n),
+		fmt.Sprintf("insert into coupon select seq, 1, '' from seq_1_to_%d", n),
+	} {
+		if _, err := w.plain.ExecContext(t.Context(), text); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// claim claims for a user nobody had before.
+func (w *couponWorld) claim(ctx context.Context, campaign int64) error {
+	user := fmt.Sprint("user-", w.serial.Add(1))
+	r, err := w.Claim(ctx, campaign, coupon.Call{User: user, Request: "r"})
+	if err == nil {
+		w.mu.Lock()
+		w.claimed = append(w.claimed, r.Coupon)
+		w.mu.Unlock()
+	}
+	return err
+}
+
+// errNoneLeft ends a round early.
+var errNoneLeft = errors.New("no claimed coupon is left")
+
+// redeem redeems a coupon that was claimed.
+func (w *couponWorld) redeem(ctx context.Context) error {
+	w.mu.Lock()
+	n := len(w.claimed)
+	if n == 0 {
+		w.mu.Unlock()
+		return errNoneLeft
+	}
+	c := w.claimed[n-1]
+	w.claimed = w.claimed[:n-1]
+	w.mu.Unlock()
+	_, err := w.Redeem(ctx, coupon.Target{ID: c.ID}, coupon.Call{User: c.User, Order: fmt.Sprint("order-", c.ID)})
+	return err
+}
+
+// limitOne claims as one would on one table without a pool: the first free row is
+// taken in the transaction that writes the rest.
+func (w *couponWorld) limitOne(ctx context.Context) error {
+	user := fmt.Sprint("user-", w.serial.Add(1))
+	tx, err := w.plain.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback()
+	took, err := tx.ExecContext(ctx, "update pool set status = 1, user = ?, id = last_insert_id(id) where campaign = 1 and status = 0 order by id limit 1", user)
+	if err != nil {
+		return err
+	}
+	id, err := took.LastInsertId()
+	if err != nil {
+		return err
+	}
+	for _, text := range []string{"insert into claim values (?, ?)", "insert into history values (?, ?)", "insert into outbox values (?, ?)", "insert into wallet values (?, ?)"} {
+		if _, err := tx.ExecContext(ctx, text, id, user); err != nil {
+			return err
+		}
+	}
+	return tx.Commit()
+}
+
+// updateAndInsert is the least transaction that leaves a trace.
+func (w *couponWorld) updateAndInsert(ctx context.Context) error {
+	id := w.serial.Add(1)
+	tx, err := w.plain.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback()
+	if _, err := tx.ExecContext(ctx, "update coupon set status = 2, order_no = ? where id = ? and status = 1", "order", id%100_000+1); err != nil {
+		return err
+	}
+	if _, err := tx.ExecContext(ctx, "insert into ledger values (?, ?, 'order')", id%100_000+1, id); err != nil {
+		return err
+	}
+	return tx.Commit()
+}
+
+// A effort is what callers achieved.
+type effort struct {
+	perSecond       float64
+	server, service float64 // CPU in us per call
+}
+
+// drive has 16 callers do something for a while.
+func (w *couponWorld) drive(t *testing.T, d time.Duration, do func(context.Context) error) effort {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), d+time.Minute)
+	defer cancel()
+	var done atomic.Int64
+	server, service := cpuOf(t, w.server.Pid()), ownCPU(t)
+	start := time.Now()
+	var callers sync.WaitGroup
+	for range couponCallers {
+		callers.Go(func() {
+			for time.Since(start) < d {
+				err := do(ctx)
+				if errors.Is(err, errNoneLeft) {
+					return
+				}
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				done.Add(1)
+			}
+		})
+	}
+	callers.Wait()
+	n, took := float64(done.Load()), time.Since(start)
+	each := func(used time.Duration) float64 { return float64(used.Microseconds()) / n }
+	return effort{n / took.Seconds(), each(cpuOf(t, w.server.Pid()) - server), each(ownCPU(t) - service)}
+}
+
+// cpuOf returns the processor time that a process has used.
+func cpuOf(t *testing.T, pid int) time.Duration {
+	t.Helper()
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	fields := strings.Fields(string(b[strings.LastIndexByte(string(b), ')')+1:]))
+	user, _ := strconv.Atoi(fields[11])
+	system, _ := strconv.Atoi(fields[12])
+	return time.Duration(user+system) * 10 * time.Millisecond // the kernel's ticks of 1/100 s
+}
+
+// ownCPU returns the processor time that this process has used.
+func ownCPU(t *testing.T) time.Duration {
+	t.Helper()
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// couponPace measures claims and redemptions against what else one could do.
+func couponPace(t *testing.T, r *results) {
+	rounds, d, total := 2, 200*time.Millisecond, int64(6_400)
+	if full {
+		rounds, d, total = 9, 10*time.Second, 320_000
+	}
+	w := newCouponWorld(t)
+	w.plainRows(t, int(max(total, 100_000)))
+	c := w.Campaign(t, total, nil)
+	kinds := []struct {
+		name string
+		do   func(context.Context) error
+	}{
+		{"claim", func(ctx context.Context) error { return w.claim(ctx, c.ID) }},
+		{"claim by UPDATE ... LIMIT 1 on one table", w.limitOne},
+		{"redeem", w.redeem},
+		{"UPDATE and INSERT", w.updateAndInsert},
+	}
+	w.drive(t, d/4, kinds[0].do) // so that there is something to redeem in the slowest round
+	paces := make([][]effort, len(kinds))
+	for range rounds {
+		for i, k := range kinds {
+			paces[i] = append(paces[i], w.drive(t, d, k.do))
+		}
+	}
+	couponReport(t, r, rounds, d, func(i int) (string, []effort) { return kinds[i].name, paces[i] })
+}
+
+// couponReport writes the table and what follows from it.
+func couponReport(t *testing.T, r *results, rounds int, d time.Duration, of func(int) (string, []effort)) {
+	r.section("Coupons: claims and redemptions", fmt.Sprintf("One MariaDB with durable commits, 8 databases of 4 shards, 16 callers in this process, medians of %d interleaved rounds of %v. A claim and a redemption write coupon, ledger, event and wallet behind the fence.", rounds, d))
+	r.table("what", "/s", "us CPU of the server", "us CPU of the service")
+	middle := func(i int, of_ func(effort) float64) float64 {
+		_, paces := of(i)
+		var all []float64
+		for _, p := range paces {
+			all = append(all, of_(p))
+		}
+		return median(all)
+	}
+	for i := range 4 {
+		name, _ := of(i)
+		r.row(name, middle(i, func(p effort) float64 { return p.perSecond }), middle(i, func(p effort) float64 { return p.server }), middle(i, func(p effort) float64 { return p.service }))
+	}
+	ratio := func(a, b int) float64 {
+		_, pa := of(a)
+		_, pb := of(b)
+		var all []float64
+		for k := range pa {
+			all = append(all, pa[k].perSecond/pb[k].perSecond)
+		}
+		return median(all)
+	}
+	r.table("ratio, in one round", "measured", "bar")
+	claims, redeems := ratio(0, 1), ratio(2, 3)
+	r.row("claims to those by UPDATE ... LIMIT 1", claims, "2.5")
+	r.row("redemptions to UPDATE and INSERT", redeems, "0.45")
+	r.atMost(t, "UPDATE ... LIMIT 1 over claims", 1/claims, 1/2.5)
+	r.atMost(t, "UPDATE and INSERT over redemptions", 1/redeems, 1/0.45)
+	cpu := func(i int) float64 {
+		return middle(i, func(p effort) float64 { return p.server }) + middle(i, func(p effort) float64 { return p.service })
+	}
+	cores := 14_000 * (cpu(0) + 0.3*cpu(2)) / 1e6
+	r.text("14,000 claims a second with 0.3 redemptions each would keep %.0f cores of this kind busy, databases and services together, wallet reads apart.", cores)
+}
