@@ -85,7 +85,7 @@ func (v *verification) read(ctx context.Context, r Range, pages chan<- numbered)
 	for n := 0; ; n++ {
 		var page Page
 		err := v.m.try(ctx, func() (err error) {
-			page, err = v.m.source.Page(ctx, r, after, v.m.plan.PageRows, v.m.bytes)
+			page, err = v.m.source.Page(ctx, r, after, v.m.plan.PageRows, pageBytes)
 			return err
 		})
 		if err != nil {

@@ -64,7 +64,7 @@ func cut(r Range, p Progress) Range {
 
 func (m *Migration) readPage(h *hold, r Range, after Key) (page Page, err error) {
 	err = m.try(h, func() (err error) {
-		page, err = m.source.Page(h, r, after, m.plan.PageRows, m.bytes)
+		page, err = m.source.Page(h, r, after, m.plan.PageRows, pageBytes)
 		return err
 	})
 	if err != nil {

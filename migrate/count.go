@@ -23,7 +23,7 @@ func (v *verification) countSource(ctx context.Context) error {
 	for end := false; !end; {
 		var page Page
 		err := v.m.try(ctx, func() (err error) {
-			page, err = v.m.source.Page(ctx, Range{}, after, v.m.plan.PageRows, v.m.bytes)
+			page, err = v.m.source.Page(ctx, Range{}, after, v.m.plan.PageRows, pageBytes)
 			return err
 		})
 		if err != nil {

@@ -48,10 +48,11 @@ func (m *Migration) rewrite(h *hold, w Writer, left []Left) error {
 	there := make(map[string]bool, len(rows))
 	for _, r := range rows {
 		there[r.Key.String()] = true
-		if r, err = m.mapping(r); err != nil {
+		mapped, err := m.mapping(r)
+		if err != nil {
 			return fmt.Errorf("row %s: %w", r.Key, err)
 		}
-		if err := m.put(h, w, r); err != nil {
+		if err := m.put(h, w, mapped); err != nil {
 			return fmt.Errorf("row %s: %w", r.Key, err)
 		}
 		h.advanced()

@@ -15,11 +15,11 @@ type Options struct {
 	Mapping Mapping      // nil: the plan's columns
 	Pod     string       // names this process to people; "": random
 	Logger  *slog.Logger // changes of state; nil: silent
-
-	// PageBytes bounds the rows of a page in memory; 0: 4 MiB. A worker holds
-	// two pages at the most.
-	PageBytes int
 }
+
+// pageBytes bounds the rows of a page in memory. A worker holds two pages at the
+// most.
+const pageBytes = 4 << 20
 
 // A Migration is one pod's view of a migration. Any number of pods work on
 // one; they know of each other through the [State] only.
@@ -33,7 +33,6 @@ type Migration struct {
 	pod     string
 	keeper  string // names this process among those that want to be the Keeper
 	log     *slog.Logger
-	bytes   int
 	turn    chan struct{} // held by the worker that looks for a slot
 	reading *rate.Limiter // nil: no limit
 	lag     lagWatch
@@ -44,7 +43,7 @@ type Migration struct {
 func New(plan Plan, source Source, sink Sink, state State, opts Options) *Migration {
 	m := &Migration{
 		plan: plan, axis: plan.Axis(), source: source, sink: sink, state: state,
-		mapping: opts.Mapping, pod: opts.Pod, log: opts.Logger, bytes: opts.PageBytes,
+		mapping: opts.Mapping, pod: opts.Pod, log: opts.Logger,
 		turn: make(chan struct{}, 1), reading: plan.newReadLimit(),
 	}
 	if m.mapping == nil {
@@ -56,9 +55,6 @@ func New(plan Plan, source Source, sink Sink, state State, opts Options) *Migrat
 	m.keeper = m.pod + "/" + newToken()[:8] // no two are the same, whatever they are called
 	if m.log == nil {
 		m.log = slog.New(slog.DiscardHandler)
-	}
-	if m.bytes == 0 {
-		m.bytes = 4 << 20
 	}
 	return m
 }

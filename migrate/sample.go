@@ -56,7 +56,7 @@ func (v *verification) first(slots Span) int64 {
 func (v *verification) sample(ctx context.Context, r Range) error {
 	var after Key
 	for range 4 {
-		page, err := v.m.source.Page(ctx, r, after, sampleRows, v.m.bytes)
+		page, err := v.m.source.Page(ctx, r, after, sampleRows, pageBytes)
 		if err != nil {
 			return fmt.Errorf("verify: %w", err)
 		}

@@ -29,7 +29,7 @@ func (m *Migration) Try(ctx context.Context, only *Slot, maxRows int64) (Counts,
 		if maxRows > 0 {
 			limit = int(min(int64(limit), maxRows-total.Read))
 		}
-		page, err := m.source.Page(ctx, r, after, limit, m.bytes)
+		page, err := m.source.Page(ctx, r, after, limit, pageBytes)
 		if err != nil {
 			return total, refused, fmt.Errorf("read a page: %w", err)
 		}

@@ -2,6 +2,7 @@ package migdynamo
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -88,7 +89,7 @@ func (s *Sink) unprocessed(batch []batched, back []types.WriteRequest) ([]batche
 	refs := make(map[string]bool, len(back))
 	for _, r := range back {
 		if r.PutRequest == nil {
-			return nil, fmt.Errorf("DynamoDB gives back a request that was not sent")
+			return nil, errors.New("DynamoDB gives back a request that was not sent")
 		}
 		ref, err := s.schema.ref(r.PutRequest.Item)
 		if err != nil {

@@ -23,9 +23,11 @@ type Options struct {
 	KeyKinds map[string]migrate.Kind
 
 	Timeout  time.Duration // of one HTTP request; 0: 5 s
-	InFlight int           // requests of one writer at a time; 0: 8
 	Segments int           // of a scan, read at a time; 0: 4
 }
+
+// inFlight is how many requests of one writer are under way at a time.
+const inFlight = 8
 
 var _ migrate.Sink = (*Sink)(nil)
 
@@ -42,7 +44,6 @@ type Sink struct {
 	delays     []time.Duration
 	limiter    limiter
 	timeout    time.Duration
-	inFlight   int
 	segments   int
 	scratch    sync.Pool                // of *[]byte, for digestOf
 	names      atomic.Pointer[[]string] // of the last item, sorted
@@ -62,7 +63,7 @@ func Open(ctx context.Context, plan migrate.Plan, o Options) (*Sink, error) {
 	s := &Sink{
 		client: client, table: plan.Sink.Table, mode: plan.Write.Mode, keyColumns: keyColumns(plan),
 		batchRows: cmp.Or(plan.Sink.BatchRows, 25), limiter: newLimiter(plan.Limits.WriteUnits),
-		timeout: cmp.Or(o.Timeout, 5*time.Second), inFlight: cmp.Or(o.InFlight, 8), segments: cmp.Or(o.Segments, 4),
+		timeout: cmp.Or(o.Timeout, 5*time.Second), segments: cmp.Or(o.Segments, 4),
 	}
 	for _, d := range plan.Retry.Delays {
 		s.delays = append(s.delays, time.Duration(d))

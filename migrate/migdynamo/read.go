@@ -65,7 +65,7 @@ func (s *Sink) readAll(ctx context.Context, refs []string) ([]migrate.Stored, er
 	delete(wanted, "")
 	found := finds{by: make(map[string]migrate.Stored, len(wanted))}
 	batches := slices.Collect(slices.Chunk(slices.Sorted(maps.Keys(wanted)), readRows))
-	err := each(ctx, s.inFlight, len(batches), func(ctx context.Context, n int) error { return s.readBatch(ctx, batches[n], &found) })
+	err := each(ctx, inFlight, len(batches), func(ctx context.Context, n int) error { return s.readBatch(ctx, batches[n], &found) })
 	if err != nil {
 		return nil, fmt.Errorf("migdynamo: read from %q: %w", s.table, err)
 	}

@@ -66,7 +66,7 @@ func (s *Sink) buried(ctx context.Context, i migrate.Stored) (migrate.Result, er
 // tombstone of that version.
 func (s *Sink) Delete(ctx context.Context, tombstones []migrate.Stored) (int, error) {
 	gone := make([]bool, len(tombstones))
-	err := each(ctx, s.inFlight, len(tombstones), func(ctx context.Context, n int) (err error) {
+	err := each(ctx, inFlight, len(tombstones), func(ctx context.Context, n int) (err error) {
 		gone[n], err = s.deleteTombstone(ctx, tombstones[n])
 		return err
 	})

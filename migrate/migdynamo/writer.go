@@ -41,11 +41,11 @@ func (w writer) Replace(ctx context.Context, row migrate.Row) (migrate.Result, e
 func (s *Sink) writeRound(ctx context.Context, rows []migrate.Row, round []int, results []migrate.Result) error {
 	if s.mode == migrate.Overwrite {
 		batches := slices.Collect(slices.Chunk(round, s.batchRows))
-		return each(ctx, s.inFlight, len(batches), func(ctx context.Context, n int) error {
+		return each(ctx, inFlight, len(batches), func(ctx context.Context, n int) error {
 			return s.putBatch(ctx, rows, batches[n], results)
 		})
 	}
-	return each(ctx, s.inFlight, len(round), func(ctx context.Context, n int) (err error) {
+	return each(ctx, inFlight, len(round), func(ctx context.Context, n int) (err error) {
 		i := round[n]
 		results[i], err = s.put(ctx, rows[i], false)
 		return err
