@@ -23,7 +23,7 @@ type Place struct {
 // keeps neighbours together. Their number has to be 1 to 32.
 func Spread(databases ...string) (Map, error) {
 	if len(databases) == 0 || len(databases) > Count {
-		return Map{}, fmt.Errorf("shard: %d databases for %d shards", len(databases), Count)
+		return Map{}, fmt.Errorf("shard: %d databases for %d shards: name 1 to %[2]d", len(databases), Count)
 	}
 	m := Map{Version: 1}
 	for s := range m.Shards {

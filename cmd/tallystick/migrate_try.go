@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/tallystick/tallystick/migrate"
@@ -21,7 +22,7 @@ func (f tryFlags) check(start bool) error {
 	case f.maxRows < 0:
 		return &usageError{err: fmt.Errorf("--max-rows %d is out of range", f.maxRows), field: "max_rows", remedy: "use 1 or more"}
 	case f.asked() && start:
-		return &usageError{err: fmt.Errorf("--start begins the whole, --only and --max-rows try a part"), field: "start", remedy: "give one or the other"}
+		return &usageError{err: errors.New("--start begins the whole, --only and --max-rows try a part"), field: "start", remedy: "give one or the other"}
 	}
 	return nil
 }

@@ -70,7 +70,7 @@ func (f verifyFlags) options(plan migrate.Plan) (migrate.VerifyOptions, error) {
 	case "samples", "full":
 	case "counts":
 		if f.only != "" || f.repair {
-			return o, &usageError{err: fmt.Errorf("--mode counts looks at the whole and names no rows"), field: "mode", remedy: "use --mode samples or full with --only and --repair"}
+			return o, &usageError{err: errors.New("--mode counts looks at the whole and names no rows"), field: "mode", remedy: "use --mode samples or full with --only and --repair"}
 		}
 	default:
 		return o, &usageError{err: fmt.Errorf("--mode %q is not known", f.mode), field: "mode", remedy: "use counts, samples or full"}

@@ -36,7 +36,7 @@ func (c *cli) readSpecs(file string) ([]sequence.Spec, error) {
 	}
 	specs, err := parse(b)
 	if err == nil && len(specs) == 0 {
-		err = fmt.Errorf("defines no sequence")
+		err = errors.New("defines no sequence (write one with - name: NAME)")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)

@@ -78,7 +78,7 @@ func (p *Platform) open(ctx context.Context, o Options) error {
 	databases, names := map[string]shard.Database{}, []string(nil)
 	for _, s := range o.Shards {
 		if databases[s.Name] != nil {
-			return fmt.Errorf("couponsql: two databases are named %q", s.Name)
+			return fmt.Errorf("couponsql: two databases are named %q: give each a name of its own", s.Name)
 		}
 		if databases[s.Name], err = p.add(ctx, o, s); err != nil {
 			return err

@@ -170,7 +170,7 @@ func TestOpenFollowsTheMap(t *testing.T) {
 	twice := o
 	twice.Shards = append(slices.Clone(o.Shards), o.Shards[0])
 	_, err = couponsql.Open(t.Context(), twice)
-	if err == nil || err.Error() != `couponsql: two databases are named "db0"` {
+	if err == nil || err.Error() != `couponsql: two databases are named "db0": give each a name of its own` {
 		t.Errorf("error %v", err)
 	}
 	none := o
