@@ -20,12 +20,7 @@ func (g *guard) coupons(next http.Handler) http.Handler {
 			refuseCoupons(w, r, &coupon.Refusal{Code: "UNAUTHENTICATED", Message: refusal.Message + " (" + refusal.Remedy + ")"})
 			return
 		}
-		select {
-		case g.limit <- struct{}{}:
-			defer func() { <-g.limit }()
-			next.ServeHTTP(w, r)
-		default:
-			g.denied.WithLabelValues("busy").Inc()
+		if !g.serve(next, w, r) {
 			refuseCoupons(w, r, &coupon.Refusal{Code: "RATE_LIMITED", Retryable: true, Message: "too many requests are under way: try again"})
 		}
 	})

@@ -82,18 +82,27 @@ func (g *guard) calls(next http.Handler) http.Handler {
 			refuse(w, r, refusal)
 			return
 		}
-		select {
-		case g.limit <- struct{}{}:
-			defer func() { <-g.limit }()
-			next.ServeHTTP(w, r)
-		default:
-			g.denied.WithLabelValues("busy").Inc()
+		if !g.serve(next, w, r) {
 			w.Header().Set("Retry-After", "1")
 			refuse(w, r, &sequence.Error{
 				Code: sequence.CodeUnavailable, Message: "too many requests are under way", Remedy: "try again", RetryAfter: busyRetry,
 			})
 		}
 	})
+}
+
+// serve serves a request unless too many are under way, and reports whether it
+// did.
+func (g *guard) serve(next http.Handler, w http.ResponseWriter, r *http.Request) bool {
+	select {
+	case g.limit <- struct{}{}:
+		defer func() { <-g.limit }()
+		next.ServeHTTP(w, r)
+		return true
+	default:
+		g.denied.WithLabelValues("busy").Inc()
+		return false
+	}
 }
 
 // pages guards what people and scrapers read; any token will do.
