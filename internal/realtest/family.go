@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"os/user"
 	"path/filepath"
 	"strconv"
@@ -23,6 +24,19 @@ func attributes(username string) (*syscall.SysProcAttr, error) {
 	uid, gid, err := lookup(username)
 	attr.Credential = &syscall.Credential{Uid: uid, Gid: gid}
 	return attr, err
+}
+
+// makes prepares cmd, which fills the folder dir, to run as the user of a server.
+func makes(cmd *exec.Cmd, username, dir string) error {
+	attr, err := attributes(username)
+	if err != nil {
+		return err
+	}
+	cmd.SysProcAttr = attr
+	if c := attr.Credential; c != nil {
+		return os.Chown(dir, int(c.Uid), int(c.Gid))
+	}
+	return nil
 }
 
 // lookup returns the numbers of a user.

@@ -2,7 +2,6 @@ package realtest
 
 import (
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -129,13 +128,8 @@ var mariadbTemplate = sync.OnceValues(func() (string, error) {
 	}
 	cmd := exec.Command("mariadb-install-db", "--no-defaults", "--auth-root-authentication-method=normal",
 		"--skip-test-db", "--datadir="+dir)
-	if cmd.SysProcAttr, err = attributes(mariadbUser); err != nil {
+	if err := makes(cmd, mariadbUser, dir); err != nil {
 		return "", err
-	}
-	if c := cmd.SysProcAttr.Credential; c != nil {
-		if err := os.Chown(dir, int(c.Uid), int(c.Gid)); err != nil {
-			return "", err
-		}
 	}
 	return dir, output(cmd)
 })

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -140,17 +139,10 @@ func initdb(programs, dir string) error {
 	cmd := exec.Command(filepath.Join(programs, "initdb"), "-D", dir, "-U", postgresUser,
 		"--auth=trust", "--no-sync", "--encoding=UTF8", "--locale=C")
 	cmd.Dir = dir
-	attr, err := attributes(postgresUser)
-	if err != nil {
+	if err := makes(cmd, postgresUser, dir); err != nil {
 		return err
 	}
-	cmd.SysProcAttr = attr
-	if c := attr.Credential; c != nil {
-		if err := os.Chown(dir, int(c.Uid), int(c.Gid)); err != nil {
-			return err
-		}
-	}
-	err = output(cmd)
+	err := output(cmd)
 	if errors.Is(err, fs.ErrPermission) {
 		return fmt.Errorf("%w: user %s must be able to get at %s: set TMPDIR", err, postgresUser, dir)
 	}
