@@ -17,11 +17,11 @@ func (g *guard) coupons(next http.Handler) http.Handler {
 		r, refusal := g.admit(r, access.Any)
 		if refusal != nil {
 			w.Header().Set("WWW-Authenticate", "Bearer")
-			refuseCoupons(w, r, &coupon.Refusal{Code: "UNAUTHENTICATED", Message: refusal.Message + " (" + refusal.Remedy + ")"})
+			refuseCoupons(w, r, &coupon.Refusal{Code: couponUnauthenticated, Message: refusal.Message + " (" + refusal.Remedy + ")"})
 			return
 		}
 		if !g.serve(next, w, r) {
-			refuseCoupons(w, r, &coupon.Refusal{Code: "RATE_LIMITED", Retryable: true, Message: "too many requests are under way: try again"})
+			refuseCoupons(w, r, &coupon.Refusal{Code: couponRateLimited, Retryable: true, Message: "too many requests are under way: try again"})
 		}
 	})
 }
@@ -34,7 +34,7 @@ func (g *guard) scoped(next connect.UnaryFunc) connect.UnaryFunc {
 		if given && !token.Scope.Covers(needed) {
 			g.denied.WithLabelValues("scope").Inc()
 			return nil, couponRefusal(&coupon.Refusal{
-				Code:    "PERMISSION_DENIED",
+				Code:    couponPermissionDenied,
 				Message: "this needs a token of scope " + string(needed) + " (`tallystick token create --scope " + string(needed) + "` makes one)",
 			})
 		}

@@ -113,6 +113,10 @@ func refuse(w http.ResponseWriter, r *http.Request, err error) { seqrpc.WriteErr
 const (
 	codeUnauthenticated  = seqrpc.CodeUnauthenticated
 	codePermissionDenied = seqrpc.CodePermissionDenied
+
+	couponUnauthenticated  = couponrpc.CodeUnauthenticated
+	couponPermissionDenied = couponrpc.CodePermissionDenied
+	couponRateLimited      = couponrpc.CodeRateLimited
 )
 
 // sequenceMetrics returns what s counts.

@@ -39,7 +39,7 @@ func decodeFailure(url string, err error) error {
 	switch {
 	case r.Code != "":
 	case failure.Code() == connect.CodeUnavailable, failure.Code() == connect.CodeDeadlineExceeded:
-		r.Code, r.Retryable = "SHARD_UNAVAILABLE", true
+		r.Code, r.Retryable = coupon.ErrShardUnavailable.Code, true
 		r.Message = "cannot reach " + url + ": " + failure.Message()
 	case failure.Code() == connect.CodeUnimplemented, failure.Code() == connect.CodeNotFound:
 		r.Code, r.Message = codeNotFound, url+" does not serve coupons"

@@ -21,7 +21,6 @@ const domain = "tallystick.coupon"
 // Codes of what is no refusal of a coupon.
 const (
 	codeInternal         = "INTERNAL"
-	codeTimeout          = "SHARD_UNAVAILABLE"
 	CodeUnauthenticated  = "UNAUTHENTICATED"
 	CodePermissionDenied = "PERMISSION_DENIED"
 	CodeRateLimited      = "RATE_LIMITED"
@@ -34,23 +33,23 @@ var statuses = map[string]struct {
 	http int
 	grpc connect.Code
 }{
-	"INVALID_ARGUMENT":     {http.StatusBadRequest, connect.CodeInvalidArgument},
-	"INVALID_PAGE_TOKEN":   {http.StatusBadRequest, connect.CodeInvalidArgument},
-	CodeUnauthenticated:    {http.StatusUnauthorized, connect.CodeUnauthenticated},
-	CodePermissionDenied:   {http.StatusForbidden, connect.CodePermissionDenied},
-	"COUPON_UNAVAILABLE":   {http.StatusNotFound, connect.CodeNotFound},
-	"CAMPAIGN_NOT_FOUND":   {http.StatusNotFound, connect.CodeNotFound},
-	"OPERATION_NOT_FOUND":  {http.StatusNotFound, connect.CodeNotFound},
-	codeNotFound:           {http.StatusNotFound, connect.CodeUnimplemented},
-	"IN_PROGRESS":          {http.StatusConflict, connect.CodeAborted},
-	"TOO_LARGE":            {http.StatusRequestEntityTooLarge, connect.CodeResourceExhausted},
-	"IDEMPOTENCY_MISMATCH": {http.StatusUnprocessableEntity, connect.CodeFailedPrecondition},
-	CodeRateLimited:        {http.StatusTooManyRequests, connect.CodeResourceExhausted},
-	"SHARD_UNAVAILABLE":    {http.StatusServiceUnavailable, connect.CodeUnavailable},
-	"SHARD_MOVING":         {http.StatusServiceUnavailable, connect.CodeUnavailable},
-	"POOL_REFILLING":       {http.StatusServiceUnavailable, connect.CodeUnavailable},
-	"IDS_UNAVAILABLE":      {http.StatusServiceUnavailable, connect.CodeUnavailable},
-	codeInternal:           {http.StatusInternalServerError, connect.CodeInternal},
+	coupon.ErrInvalid.Code:           {http.StatusBadRequest, connect.CodeInvalidArgument},
+	coupon.ErrPageToken.Code:         {http.StatusBadRequest, connect.CodeInvalidArgument},
+	CodeUnauthenticated:              {http.StatusUnauthorized, connect.CodeUnauthenticated},
+	CodePermissionDenied:             {http.StatusForbidden, connect.CodePermissionDenied},
+	coupon.ErrUnavailable.Code:       {http.StatusNotFound, connect.CodeNotFound},
+	coupon.ErrCampaignNotFound.Code:  {http.StatusNotFound, connect.CodeNotFound},
+	coupon.ErrOperationNotFound.Code: {http.StatusNotFound, connect.CodeNotFound},
+	codeNotFound:                     {http.StatusNotFound, connect.CodeUnimplemented},
+	coupon.ErrInProgress.Code:        {http.StatusConflict, connect.CodeAborted},
+	coupon.ErrTooLarge.Code:          {http.StatusRequestEntityTooLarge, connect.CodeResourceExhausted},
+	coupon.ErrMismatch.Code:          {http.StatusUnprocessableEntity, connect.CodeFailedPrecondition},
+	CodeRateLimited:                  {http.StatusTooManyRequests, connect.CodeResourceExhausted},
+	coupon.ErrShardUnavailable.Code:  {http.StatusServiceUnavailable, connect.CodeUnavailable},
+	coupon.ErrShardMoving.Code:       {http.StatusServiceUnavailable, connect.CodeUnavailable},
+	coupon.ErrPoolRefilling.Code:     {http.StatusServiceUnavailable, connect.CodeUnavailable},
+	coupon.ErrNoIDs.Code:             {http.StatusServiceUnavailable, connect.CodeUnavailable},
+	codeInternal:                     {http.StatusInternalServerError, connect.CodeInternal},
 }
 
 // httpStatus returns the status of a code.
@@ -75,7 +74,7 @@ func fail(ctx context.Context, log *slog.Logger, err error) error {
 	switch {
 	case ok:
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
-		r = &coupon.Refusal{Code: codeTimeout, Retryable: true, Message: "the call took too long: try again"}
+		r = coupon.ErrShardUnavailable.With("the call took too long: try again")
 	default:
 		log.ErrorContext(ctx, "coupon call failed", "error", err)
 		r = &coupon.Refusal{Code: codeInternal, Message: "an error of the server: its log says more"}

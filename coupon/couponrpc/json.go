@@ -11,7 +11,7 @@ import (
 )
 
 // MarshalJSON returns what a call came to as the wire has it: a campaign, coupon,
-// result, operation or event, one or a list of them.
+// result, operation or event. It fails for anything else.
 func MarshalJSON(v any) ([]byte, error) {
 	var m proto.Message
 	switch v := v.(type) {

@@ -55,7 +55,7 @@ func restCodec(types vanguard.TypeResolver) vanguard.Codec {
 func rest(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.ContentLength > maxBody {
-			writeProblem(w, r, problem{Code: "TOO_LARGE", Detail: "the request is over 1 MiB"})
+			writeProblem(w, r, problem{Code: coupon.ErrTooLarge.Code, Detail: "the request is over 1 MiB"})
 			return
 		}
 		// A body here is always JSON, whatever curl -d calls it.
@@ -169,9 +169,9 @@ func codeOf(status int) string {
 	case http.StatusNotFound, http.StatusMethodNotAllowed:
 		return codeNotFound
 	case http.StatusTooManyRequests, http.StatusRequestEntityTooLarge: // its "resource exhausted" is a size
-		return "TOO_LARGE"
+		return coupon.ErrTooLarge.Code
 	}
-	return "INVALID_ARGUMENT"
+	return coupon.ErrInvalid.Code
 }
 
 // writeProblem completes a problem and writes it.
