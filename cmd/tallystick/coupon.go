@@ -82,6 +82,17 @@ func anID(what, arg string) (int64, error) {
 	return id, nil
 }
 
+// onID returns what a command does whose argument is an id of something.
+func (c *cli) onID(what string, do func(ctx context.Context, s coupons, id int64) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		id, err := anID(what, args[0])
+		if err != nil {
+			return err
+		}
+		return c.withCoupons(cmd, func(ctx context.Context, s coupons) error { return do(ctx, s, id) })
+	}
+}
+
 // printOne prints what a call came to: as JSON, or as lines of name and value.
 func (c *cli) printOne(v any, rows ...[2]string) error {
 	if c.output == jsonForm {

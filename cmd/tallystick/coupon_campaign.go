@@ -85,19 +85,13 @@ func newCampaignGet(c *cli) *cobra.Command {
 		Use:   "get ID",
 		Short: "Show a campaign",
 		Args:  names("ID"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			id, err := anID("campaign", args[0])
+		RunE: c.onID("campaign", func(ctx context.Context, s coupons, id int64) error {
+			got, err := s.Campaign(ctx, id)
 			if err != nil {
 				return err
 			}
-			return c.withCoupons(cmd, func(ctx context.Context, s coupons) error {
-				got, err := s.Campaign(ctx, id)
-				if err != nil {
-					return err
-				}
-				return c.printCampaign(got)
-			})
-		},
+			return c.printCampaign(got)
+		}),
 	}
 }
 
@@ -107,19 +101,13 @@ func newCampaignMove(c *cli, use, short string, to coupon.CampaignState) *cobra.
 		Short: short,
 		Long:  short + ". All servers know within 2 seconds. Coupons that were issued stay as they are.",
 		Args:  names("ID"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			id, err := anID("campaign", args[0])
+		RunE: c.onID("campaign", func(ctx context.Context, s coupons, id int64) error {
+			got, err := s.MoveCampaign(ctx, id, to)
 			if err != nil {
 				return err
 			}
-			return c.withCoupons(cmd, func(ctx context.Context, s coupons) error {
-				got, err := s.MoveCampaign(ctx, id, to)
-				if err != nil {
-					return err
-				}
-				return c.printCampaign(got)
-			})
-		},
+			return c.printCampaign(got)
+		}),
 	}
 }
 

@@ -37,21 +37,15 @@ func newCouponHistory(c *cli) *cobra.Command {
 		Use:   "history ID",
 		Short: "Show what happened to a coupon",
 		Args:  names("ID"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			id, err := anID("coupon", args[0])
+		RunE: c.onID("coupon", func(ctx context.Context, s coupons, id int64) error {
+			events, err := s.History(ctx, coupon.ID(id))
 			if err != nil {
 				return err
 			}
-			return c.withCoupons(cmd, func(ctx context.Context, s coupons) error {
-				events, err := s.History(ctx, coupon.ID(id))
-				if err != nil {
-					return err
-				}
-				return printMany(c, events, "VERSION\tEVENT\tAT\tUSER\tORDER\tREQUEST\tACTOR", func(e coupon.Event) string {
-					return fmt.Sprintf("%d\t%s\t%s\t%s\t%s\t%s\t%s", e.Version, e.Type, instant(e.At), e.User, e.Order, e.Request, e.Actor)
-				})
+			return printMany(c, events, "VERSION\tEVENT\tAT\tUSER\tORDER\tREQUEST\tACTOR", func(e coupon.Event) string {
+				return fmt.Sprintf("%d\t%s\t%s\t%s\t%s\t%s\t%s", e.Version, e.Type, instant(e.At), e.User, e.Order, e.Request, e.Actor)
 			})
-		},
+		}),
 	}
 }
 

@@ -19,22 +19,16 @@ func newCouponGenerate(c *cli) *cobra.Command {
 		Long: `Begin to make a campaign's coupons and show how far that is. Asked again meanwhile
 it shows the same work. With --wait it returns when all are there.`,
 		Args: names("CAMPAIGN"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			id, err := anID("campaign", args[0])
+		RunE: c.onID("campaign", func(ctx context.Context, s coupons, id int64) error {
+			op, err := s.Generate(ctx, id)
+			if err == nil && wait {
+				op, err = c.await(ctx, s, op)
+			}
 			if err != nil {
 				return err
 			}
-			return c.withCoupons(cmd, func(ctx context.Context, s coupons) error {
-				op, err := s.Generate(ctx, id)
-				if err == nil && wait {
-					op, err = c.await(ctx, s, op)
-				}
-				if err != nil {
-					return err
-				}
-				return c.printOperation(op)
-			})
-		},
+			return c.printOperation(op)
+		}),
 	}
 	cmd.Flags().BoolVar(&wait, "wait", false, "return when it is done")
 	return cmd
@@ -89,27 +83,23 @@ Without --user they are bearer coupons, which whoever has the code may redeem. T
 batch number makes it happen once, however often the command runs.`,
 		Example: `  tallystick coupon issue 1 --batch b-2026-11 --order o-77 --count 100 -o json`,
 		Args:    names("CAMPAIGN"),
-		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			if r.Campaign, err = anID("campaign", args[0]); err != nil {
+		RunE: c.onID("campaign", func(ctx context.Context, s coupons, id int64) error {
+			r.Campaign = id
+			issue, err := s.Issue(ctx, r)
+			if err != nil {
 				return err
 			}
-			return c.withCoupons(cmd, func(ctx context.Context, s coupons) error {
-				issue, err := s.Issue(ctx, r)
-				if err != nil {
+			if issue.Operation == nil {
+				return c.printCoupons(issue.Coupons)
+			}
+			op := *issue.Operation
+			if wait {
+				if op, err = c.await(ctx, s, op); err != nil {
 					return err
 				}
-				if issue.Operation == nil {
-					return c.printCoupons(issue.Coupons)
-				}
-				op := *issue.Operation
-				if wait {
-					if op, err = c.await(ctx, s, op); err != nil {
-						return err
-					}
-				}
-				return c.printOperation(op)
-			})
-		},
+			}
+			return c.printOperation(op)
+		}),
 	}
 	f := cmd.Flags()
 	f.StringVar(&r.Batch, "batch", "", "business `number` of this issue, once per campaign")

@@ -32,13 +32,9 @@ func newCouponClaim(c *cli) *cobra.Command {
 		Long:    "Give a user a coupon of a campaign. Asked again with the same request it shows the same coupon.",
 		Example: "  tallystick coupon claim 1 --user ann --request r1",
 		Args:    names("CAMPAIGN"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			id, err := anID("campaign", args[0])
-			if err != nil {
-				return err
-			}
-			return c.withCoupons(cmd, func(ctx context.Context, s coupons) error { return c.printResult(s.Claim(ctx, id, call)) })
-		},
+		RunE: c.onID("campaign", func(ctx context.Context, s coupons, id int64) error {
+			return c.printResult(s.Claim(ctx, id, call))
+		}),
 	}
 	callFlags(cmd, &call, "user", "request")
 	return cmd
@@ -105,15 +101,9 @@ func newCouponVoid(c *cli) *cobra.Command {
 		Short: "Take an order's redemption back",
 		Long:  "Take an order's redemption back, by the campaign's void policy. The request makes it happen once.",
 		Args:  names("ID"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			id, err := anID("coupon", args[0])
-			if err != nil {
-				return err
-			}
-			return c.withCoupons(cmd, func(ctx context.Context, s coupons) error {
-				return c.printResult(s.Void(ctx, coupon.ID(id), call))
-			})
-		},
+		RunE: c.onID("coupon", func(ctx context.Context, s coupons, id int64) error {
+			return c.printResult(s.Void(ctx, coupon.ID(id), call))
+		}),
 	}
 	callFlags(cmd, &call, "order", "request")
 	return cmd
