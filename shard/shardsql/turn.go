@@ -58,6 +58,17 @@ func (t *turn) run(tx *sql.Tx, fn func(shard.Conn) error) (err error) {
 	return err
 }
 
+// refused returns how a function failed, once what it has seen is committed.
+func (t *turn) refused(err error) error {
+	if errors.Is(err, shard.ErrUnavailable) {
+		return err
+	}
+	if out := t.outcome(); out != nil {
+		return fmt.Errorf("%w: what it has read is not committed: %v", shard.ErrUnavailable, out)
+	}
+	return err
+}
+
 // outcome waits for the commit, or until the caller's time is over.
 func (t *turn) outcome() error {
 	select {

@@ -61,7 +61,7 @@ func (w *writer) do(ctx context.Context, fn func(shard.Conn) error) error {
 		return err
 	}
 	if err := t.run(tx, fn); err != nil {
-		return err
+		return t.refused(err)
 	}
 	return t.outcome()
 }
@@ -83,7 +83,7 @@ func (w *writer) group(first *turn) {
 	begin := time.Now()
 	for t := first; t != nil && err == nil; t = w.next(len(in), begin) {
 		var stays bool
-		if stays, err = member(tx, t); stays {
+		if stays, err = member(tx, t, len(in) > 0); stays {
 			in = append(in, t)
 		}
 	}
@@ -109,8 +109,10 @@ func (w *writer) next(in int, begin time.Time) *turn {
 }
 
 // member gives t the floor within a savepoint. It returns whether t waits for the
-// commit; an error is the end of the whole transaction.
-func member(tx *sql.Tx, t *turn) (stays bool, err error) {
+// commit; an error is the end of the whole transaction. A function that failed
+// waits too where others have written before it: it has seen that, and its caller
+// must not know of what may never be.
+func member(tx *sql.Tx, t *turn, others bool) (stays bool, err error) {
 	if !t.taken.CompareAndSwap(false, true) {
 		return false, nil // it went away
 	}
@@ -119,13 +121,18 @@ func member(tx *sql.Tx, t *turn) (stays bool, err error) {
 		return false, err
 	}
 	t.floor <- tx
+	stays = true
 	if err := <-t.done; err != nil {
 		if _, err := tx.Exec("ROLLBACK TO turn"); err != nil {
-			return false, err
+			return true, err
 		}
-		_, err = tx.Exec("RELEASE turn")
-		return false, err
+		stays = others
 	}
-	_, err = tx.Exec("RELEASE turn")
-	return true, err
+	if _, err := tx.Exec("RELEASE turn"); err != nil {
+		return true, err
+	}
+	if !stays {
+		t.out <- nil
+	}
+	return stays, nil
 }

@@ -210,3 +210,40 @@ func TestReadsCannotWrite(t *testing.T) {
 		t.Errorf("%v, %d rows", err, count(t, db))
 	}
 }
+
+// TestFailuresWaitForWhatTheySaw has a function fail because of a row that another
+// one wrote in the same commit: who is told of it is to find the row.
+func TestFailuresWaitForWhatTheySaw(t *testing.T) {
+	db, err := shardsql.OpenSQLite(t.Context(), filepath.Join(t.TempDir(), "a.db"), shardsql.SQLiteOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	control(t, db)
+	refusal, saw := errors.New("there are some"), 0
+	for id := range 300 {
+		release, out := hold(t, db, id), make(chan int, 1)
+		go func() {
+			n := 0
+			err := db.Write(t.Context(), func(c shard.Conn) error {
+				if err := c.QueryRowContext(t.Context(), "SELECT count(*) FROM thing").Scan(&n); err != nil {
+					return err
+				}
+				return refusal
+			})
+			if !errors.Is(err, refusal) {
+				t.Errorf("%v, want %v", err, refusal)
+			}
+			out <- n - count(t, db)
+		}()
+		if err := release(); err != nil {
+			t.Fatal(err)
+		}
+		if missing := <-out; missing > 0 {
+			saw++
+		}
+	}
+	if saw > 0 {
+		t.Errorf("%d of 300 were told of a row that was not there", saw)
+	}
+}
