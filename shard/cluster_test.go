@@ -138,21 +138,19 @@ func TestWriteWaitsForAMoveUnderWay(t *testing.T) {
 }
 
 func TestWriteGivesUpOnAMoveThatLasts(t *testing.T) {
-	for name, end := range map[string]func(context.Context) (context.Context, context.CancelFunc){
-		"after MoveWait": func(ctx context.Context) (context.Context, context.CancelFunc) { return ctx, func() {} },
-		"with its context": func(ctx context.Context) (context.Context, context.CancelFunc) {
-			return context.WithTimeout(ctx, 500*time.Millisecond)
-		},
+	for name, end := range map[string]struct{ moveWait, context time.Duration }{ // not at the same moment: either may come first
+		"after MoveWait":   {500 * time.Millisecond, time.Second},
+		"with its context": {time.Second, 500 * time.Millisecond},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var c *shard.Cluster
 				c, a, b := cluster(t, shard.Options{
-					MoveWait: 500 * time.Millisecond,
+					MoveWait: end.moveWait,
 					Reload:   func(context.Context) (shard.Map, error) { return c.Map(), nil },
 				})
 				a.moveTo(b, 3, 2)
-				ctx, cancel := end(t.Context())
+				ctx, cancel := context.WithTimeout(t.Context(), end.context)
 				defer cancel()
 				start := time.Now()
 				if err := write(ctx, c, shard.Shard(3)); !errors.Is(err, shard.ErrMoved) {
