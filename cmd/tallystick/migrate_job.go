@@ -119,7 +119,10 @@ func (j *job) openEnds(ctx context.Context) error {
 		return err
 	}
 	j.source, j.closers = source, append(j.closers, source)
-	j.sink, err = openMigrationSink(ctx, j.plan)
+	if err := j.plan.CheckColumns(source.Columns()); err != nil {
+		return err
+	}
+	j.sink, err = openMigrationSink(ctx, j.plan, j.plan.KeyKinds(source.Columns()))
 	return err
 }
 

@@ -143,6 +143,7 @@ func parseSpec(b []byte) (sequence.Spec, error) {
 type migrationSource interface {
 	migrate.Source
 	io.Closer
+	Columns() []migrate.Column
 }
 
 // openMigrationSource opens the source of a plan.
@@ -154,12 +155,13 @@ func openMigrationSource(ctx context.Context, plan migrate.Plan) (migrationSourc
 	return s, nil
 }
 
-// openMigrationSink opens the sink of a plan.
-func openMigrationSink(ctx context.Context, plan migrate.Plan) (migrate.Sink, error) {
+// openMigrationSink opens the sink of a plan; kinds are those of its key's
+// attributes.
+func openMigrationSink(ctx context.Context, plan migrate.Plan, kinds map[string]migrate.Kind) (migrate.Sink, error) {
 	if plan.Sink.Kind == "discard" {
 		return migtest.NewDiscard(), nil
 	}
-	s, err := migdynamo.Open(ctx, plan, migdynamo.Options{})
+	s, err := migdynamo.Open(ctx, plan, migdynamo.Options{KeyKinds: kinds})
 	if err != nil {
 		return nil, err
 	}

@@ -249,3 +249,33 @@ func (s *schema) keyColumns() []column {
 	}
 	return columns
 }
+
+// Columns returns the columns that are read.
+func (s *Source) Columns() []migrate.Column {
+	all := make([]migrate.Column, len(s.schema.columns))
+	for i, c := range s.schema.columns {
+		all[i] = migrate.Column{Name: c.name, Kind: c.kind()}
+	}
+	return all
+}
+
+// kind returns what the column's values are.
+func (c column) kind() migrate.Kind {
+	switch {
+	case c.array:
+		return migrate.List
+	case c.enum:
+		return migrate.Text
+	}
+	switch c.typ {
+	case "bool":
+		return migrate.Bool
+	case "bytea":
+		return migrate.Bytes
+	case "int2", "int4", "int8", "oid", "numeric", "float4", "float8":
+		return migrate.Number
+	case "json", "jsonb":
+		return migrate.JSON
+	}
+	return migrate.Text
+}
