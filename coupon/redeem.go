@@ -78,22 +78,23 @@ func (s *Service) void(ctx context.Context, t Target, call Call) (Result, error)
 	return s.changeBy(ctx, t, func(tx Tx) (Result, error) { return s.voidIn(tx, t, call) })
 }
 
-// voidIn looks for the request in the ledger first: it may have been done and the
-// coupon redeemed again since.
+// voidIn looks for the request in the ledger: it may have been done and the coupon
+// redeemed again since. The ledger is read after the coupon, so that it is no older:
+// a void that another process makes in between is not taken for a mistake.
 func (s *Service) voidIn(tx Tx, t Target, call Call) (Result, error) {
-	events, err := tx.Events(t.ID)
-	if err != nil {
-		return Result{}, err
-	}
-	before, err := voidedBefore(events, call)
-	if err != nil {
-		return Result{}, err
-	}
-	if before {
-		c, err := t.find(tx)
-		return Result{c, true, tx.Now()}, err
-	}
 	return s.changeIn(tx, t, call, func(c Coupon, now time.Time) (decided, error) {
+		events, err := tx.Events(t.ID)
+		if err != nil {
+			return decided{}, err
+		}
+		before, err := voidedBefore(events, call)
+		switch {
+		case err != nil:
+			return decided{}, err
+		case before:
+			c, err = t.find(tx)
+			return c.replay(), err
+		}
 		return c.void(now, call.Order)
 	})
 }

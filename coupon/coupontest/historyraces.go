@@ -48,6 +48,7 @@ func TestRaces(t *testing.T, processes [2]Platform) {
 	t.Run("OneClaimDrivenTwice", r.oneClaimDrivenTwice)
 	t.Run("OneBatchIssuedTwice", r.oneBatchIssuedTwice)
 	t.Run("BindRefusedAndMade", r.bindRefusedAndMade)
+	t.Run("OneVoidAskedTwice", r.oneVoidAskedTwice)
 }
 
 type races struct {
@@ -157,4 +158,22 @@ func (r races) bindRefusedAndMade(t *testing.T) {
 	must(first.Bind(t.Context(), byID(coupons[0]), call(ann, "", "bind-1")))(t)
 	want(t, "the same request for another coupon", errOf(other.Bind(t.Context(), byID(coupons[1]), call(ann, "", "bind-1"))), coupon.ErrMismatch)
 	wallet(t, first, ann, must(first.Get(t.Context(), byID(coupons[0]), ann))(t).Coupon)
+}
+
+// oneVoidAskedTwice has a second process make the same void after the first has
+// read the coupon.
+func (r races) oneVoidAskedTwice(t *testing.T) {
+	first, hooks := r.world(t, 0, nil)
+	second, _ := r.world(t, 1, nil)
+	ann, _ := users(t)
+	c := first.Campaign(t, 64, nil)
+	id := must(first.claim(t.Context(), c.ID, ann, "r1"))(t).Coupon.ID
+	must(first.Redeem(t.Context(), coupon.Target{ID: id}, call(ann, "o1", "")))(t)
+	var once sync.Once
+	hooks.AfterCoupon = func(coupon.Coupon) {
+		once.Do(func() { must(second.Void(t.Context(), id, call("", "o1", "v1")))(t) })
+	}
+	if got := must(first.Void(t.Context(), id, call("", "o1", "v1")))(t); !got.Replayed || got.Coupon.Status != coupon.Issued {
+		t.Errorf("%+v", got)
+	}
 }
