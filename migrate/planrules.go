@@ -3,6 +3,7 @@ package migrate
 import (
 	"fmt"
 	"maps"
+	"net/url"
 	"regexp"
 	"slices"
 	"strings"
@@ -19,6 +20,14 @@ type rule struct {
 
 // judge returns the first rule that p breaks.
 func (f planText) judge(p Plan) error {
+	if written, given := f.values["source.dsn"]; given && p.Source.DSN == "" {
+		return &PlanError{Line: p.Line("source.dsn"), Field: "source.dsn", Message: fmt.Sprintf("%q is empty", written), Remedy: "set it, or leave the key out to use PGHOST and the like"}
+	}
+	for _, field := range []string{"source.dsn", "state.url"} {
+		if holdsPassword(f.values[field]) {
+			return &PlanError{Line: p.Line(field), Field: field, Message: "holds a password, which would be kept with the plan in the state", Remedy: "put it into the environment, and here ${NAME} in its place"}
+		}
+	}
 	for _, rules := range [][]rule{p.endRules(), p.slotRules(), p.writeRules(), p.podRules()} {
 		for _, r := range rules {
 			if r.broken {
@@ -27,6 +36,20 @@ func (f planText) judge(p Plan) error {
 		}
 	}
 	return nil
+}
+
+// passwords finds those of a URL, and of PostgreSQL's other form.
+var passwords = regexp.MustCompile(`(?i)://[^/@\s]*:([^@\s]+)@|password\s*=\s*([^\s&]+)`)
+
+// holdsPassword reports whether a value, as it is written in the plan, has a
+// password in it and not the name of one.
+func holdsPassword(written string) bool {
+	for _, m := range passwords.FindAllStringSubmatch(written, -1) {
+		if password := m[1] + m[2]; variable.FindString(password) != password {
+			return true
+		}
+	}
+	return false
 }
 
 // breach returns a broken rule as an error.
@@ -56,6 +79,7 @@ func (p Plan) endRules() []rule {
 		{k.Kind != "dynamodb" && k.Kind != "discard", "sink.kind", "%s is not known", "use dynamodb, or discard to measure"},
 		{k.Kind == "dynamodb" && k.Table == "", "sink.table", "is missing", "name the table to write"},
 		{k.Kind == "dynamodb" && k.Key.Partition == "", "sink.key.partition", "is missing", "name the attribute of the table's partition key"},
+		{k.Endpoint != "" && !isURL(k.Endpoint), "sink.endpoint", "%s is no URL", "write it like http://127.0.0.1:8000, or leave it out for AWS"},
 		{k.BatchRows < 1 || k.BatchRows > 25, "sink.batch_rows", "%s is out of range", "use 1 to 25"},
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.Columns)) {
@@ -63,6 +87,11 @@ func (p Plan) endRules() []rule {
 		rules = append(rules, rule{encode != "" && encode != "map" && encode != "string", "columns." + name + ".encode", "%s is not known", "use map or string"})
 	}
 	return rules
+}
+
+func isURL(s string) bool {
+	u, err := url.Parse(s)
+	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != ""
 }
 
 func (p Plan) slotRules() []rule {

@@ -97,12 +97,19 @@ func (s *Source) checkPages(ctx context.Context, extent migrate.Extent) ([]migra
 		if err != nil {
 			return nil, err
 		}
-		if flaw := plan.flaw(); flaw != "" {
+		flaw := plan.flaw()
+		if extent.Rows < smallTable { // reading all of its index is the best one can do
+			flaw = plan.detour()
+		}
+		if flaw != "" {
 			return []migrate.Finding{s.badIndex(flaw)}, nil
 		}
 	}
 	return nil, nil
 }
+
+// smallTable is how many rows fit a page or two of an index.
+const smallTable = 1_000
 
 // unique reports whether no two rows can have the same key.
 func (s *Source) unique(ctx context.Context) (unique bool, err error) {

@@ -127,3 +127,20 @@ func TestPreflightAsAUserWithFewRights(t *testing.T) {
 		t.Errorf("%v, %v", found, err)
 	}
 }
+
+// TestTinyTablesAreNotRefused: the planner reads all of an index of one page.
+func TestTinyTablesAreNotRefused(t *testing.T) {
+	for _, rows := range []int{1, 5, 50} {
+		db := connect(t, realtest.PostgresDSN(t))
+		run(t, db, numbersTable+fmt.Sprintf("insert into t select n, n, '' from generate_series(1, %d) n; analyze t", rows))
+		found, err := open(t, planOf(db, "t", "id")).Preflight(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range found {
+			if f.Severity == migrate.Refusal {
+				t.Errorf("%d rows: %v", rows, f)
+			}
+		}
+	}
+}
