@@ -124,7 +124,7 @@ func (m *Migration) work(ctx context.Context, k walk) {
 		if err == nil || ctx.Err() != nil {
 			continue
 		}
-		if !errors.Is(err, ErrNotHeld) {
+		if !errors.Is(err, ErrNotHeld) && !errors.Is(err, ErrWrongStatus) { // another took it, or the run has ended
 			m.log.Warn("slot given up for now", "error", err)
 		}
 		if sleep(ctx, time.Duration(m.plan.Retry.Restart)) != nil {
