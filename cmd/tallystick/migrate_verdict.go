@@ -63,16 +63,14 @@ func verdictWord(v migrate.Verdict) string {
 	switch {
 	case v.Clean:
 		return "clean"
-	case len(v.Missing)+len(v.Different)+len(v.Extra) > 0:
+	case len(v.Missing)+len(v.Different)+len(v.Extra) > 0, v.SourceRows != v.SinkRows:
 		return "different"
 	case len(v.Unsettled) > 0:
 		return "unsettled"
 	case v.Quarantined > 0:
 		return "quarantined"
-	case v.Compared == 0:
-		return "nothing compared"
 	}
-	return "different" // in number
+	return "nothing compared"
 }
 
 func (c *cli) printVerdict(v migrate.Verdict, repaired bool) error {
