@@ -1,6 +1,7 @@
 package coupontest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -168,7 +169,7 @@ func (m *lives) claim(rt *rapid.T) {
 	case made && before.bind:
 		m.same("claim", r, err, Answer{Refusal: "IDEMPOTENCY_MISMATCH"})
 	case made:
-		m.same("claim", r, err, Answer{Replayed: true, View: before.coupon.View})
+		m.same("claim", r, err, Answer{Replayed: true, View: before.coupon.view()})
 	case m.paused[c.ID]:
 		m.same("claim", r, err, Answer{Refusal: "CAMPAIGN_PAUSED"})
 	case !m.now().Before(c.ValidUntil):
@@ -192,7 +193,7 @@ func (m *lives) bind(rt *rapid.T) {
 	case made && (!before.bind || before.coupon != k):
 		m.same("bind", r, err, Answer{Refusal: "IDEMPOTENCY_MISMATCH"})
 	case made:
-		m.same("bind", r, err, Answer{Replayed: true, View: k.View})
+		m.same("bind", r, err, Answer{Replayed: true, View: k.view()})
 	default:
 		life, want := k.Do(Act{Op: "bind", User: user, Request: request}, m.now())
 		m.same("bind", r, err, want)
@@ -224,7 +225,7 @@ func (m *lives) change(rt *rapid.T) {
 func (m *lives) look(rt *rapid.T) {
 	for _, k := range m.coupons {
 		r, err := m.w.Get(context.Background(), coupon.Target{ID: k.id}, "")
-		m.same("get", r, err, Answer{View: k.View})
+		m.same("get", r, err, Answer{View: k.view()})
 		events, err := m.w.History(context.Background(), k.id)
 		if err != nil || len(events) != int(k.Version) {
 			rt.Errorf("version %d has %d events, %v", k.Version, len(events), err)
@@ -245,7 +246,7 @@ func (m *lives) same(what string, r coupon.Result, err error, want Answer) {
 func AnswerOf(r coupon.Result, err error) Answer {
 	if err == nil {
 		c := r.Coupon
-		return Answer{Replayed: r.Replayed, View: View{Status: c.Status, Version: c.Version, User: c.User, Redeemed: c.RedeemedOrder}}
+		return Answer{Replayed: r.Replayed, View: View{Status: c.Status, Version: c.Version, User: cmp.Or(c.User, c.RedeemedUser), Redeemed: c.RedeemedOrder}}
 	}
 	if refused, ok := errors.AsType[*coupon.Refusal](err); ok && !refused.Retryable {
 		return Answer{Refusal: refused.Code}

@@ -1,6 +1,7 @@
 package coupontest
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"time"
@@ -94,7 +95,7 @@ func (l Life) Do(a Act, now time.Time) (Life, Answer) {
 	case "void":
 		return l.void(a)
 	case "get":
-		return l, Answer{View: l.View}
+		return l, Answer{View: l.view()}
 	}
 	if refusal := l.stranger(a); refusal != "" {
 		return l, Answer{Refusal: refusal}
@@ -122,7 +123,14 @@ func (l Life) stranger(a Act) string {
 	return ""
 }
 
-func (l Life) same() (Life, Answer) { return l, Answer{Replayed: true, View: l.View} }
+// view is what callers see: of a used bearer coupon, its user is who used it.
+func (l Life) view() View {
+	v := l.View
+	v.User = cmp.Or(v.User, l.UsedBy)
+	return v
+}
+
+func (l Life) same() (Life, Answer) { return l, Answer{Replayed: true, View: l.view()} }
 
 func (l Life) no(code string) (Life, Answer) { return l, Answer{Refusal: code} }
 
@@ -130,7 +138,7 @@ func (l Life) no(code string) (Life, Answer) { return l, Answer{Refusal: code} }
 func (l Life) next(s coupon.Status) (Life, Answer) {
 	l.Status = s
 	l.Version++
-	return l, Answer{View: l.View}
+	return l, Answer{View: l.view()}
 }
 
 // held reports whether an order holds the coupon, and whether it is this one.
