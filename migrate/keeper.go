@@ -9,10 +9,10 @@ import (
 
 // keep competes for the role of the Keeper until ctx ends. One pod has it at a
 // time; the others stand by.
-func (m *Migration) keep(ctx context.Context, record PlanRecord) error {
+func (m *Migration) keep(ctx context.Context) error {
 	interval := time.Duration(m.plan.State.KeeperInterval)
 	for {
-		err := contain(func() error { return m.keepOnce(ctx, record, 3*interval) })
+		err := contain(func() error { return m.keepOnce(ctx, 3*interval) })
 		switch {
 		case fatal(err):
 			return err
@@ -28,7 +28,7 @@ func (m *Migration) keep(ctx context.Context, record PlanRecord) error {
 // keepOnce takes or prolongs the role and, having it, takes one step after the
 // other until none is due. Only the Keeper moves the status on by itself, and
 // each of its writes is refused once its term is over.
-func (m *Migration) keepOnce(ctx context.Context, record PlanRecord, ttl time.Duration) error {
+func (m *Migration) keepOnce(ctx context.Context, ttl time.Duration) error {
 	for {
 		sent := time.Now()
 		term, err := m.state.Lead(ctx, m.keeper, ttl)
@@ -39,7 +39,7 @@ func (m *Migration) keepOnce(ctx context.Context, record PlanRecord, ttl time.Du
 		if err != nil {
 			return err
 		}
-		s := nextStep(v, record)
+		s := nextStep(v)
 		if s == (step{}) {
 			return nil
 		}
@@ -87,32 +87,33 @@ type step struct {
 	status Status // move to it, if not ""
 	phase  Phase  // advance to it, if not ""
 	settle bool   // first await every transaction that is open now
+	survey bool   // then write which slots there are
 	drain  bool   // first deal with what double-writers left
 }
 
 // nextStep decides on the Keeper's next step. A phase is over when its slots
 // are all finished, none is held and no part is open.
-func nextStep(v View, record PlanRecord) step {
+func nextStep(v View) step {
 	idle := len(v.Live) == 0
 	switch v.Status {
 	case ToStart:
-		return step{status: InProgress, settle: true}
+		return step{status: InProgress, settle: true, survey: !v.Plan.Surveyed}
 	case ToStop:
 		if idle {
 			return step{status: Stopped}
 		}
 	case InProgress:
-		return nextPhase(v, record, idle)
+		return nextPhase(v, idle)
 	}
 	return step{}
 }
 
-func nextPhase(v View, record PlanRecord, idle bool) step {
+func nextPhase(v View, idle bool) step {
 	switch {
 	case !idle || len(v.Open) > 0:
-	case v.Phase == PhaseCopy && covers(v.Finished[Copying], record.Slots):
+	case v.Phase == PhaseCopy && covers(v.Finished[Copying], v.Plan.Slots):
 		return step{phase: PhaseSweep, settle: true}
-	case v.Phase == PhaseSweep && covers(v.Finished[Sweeping], record.Sweep):
+	case v.Phase == PhaseSweep && covers(v.Finished[Sweeping], v.Plan.Sweep):
 		return step{phase: PhaseOutbox, settle: true}
 	case v.Phase == PhaseOutbox:
 		return step{phase: PhaseDone, drain: true}
@@ -143,6 +144,11 @@ func (m *Migration) carryOn(h *hold, term Term, v View, s step) (done bool, err 
 			return false, err
 		}
 	}
+	if s.survey {
+		if err := m.layOut(h, term); err != nil {
+			return false, err
+		}
+	}
 	if s.drain {
 		if done, err := m.drain(h); err != nil || !done {
 			return false, err
@@ -161,6 +167,21 @@ func (m *Migration) carryOn(h *hold, term Term, v View, s step) (done bool, err 
 		}
 	}
 	return true, nil
+}
+
+// layOut writes which slots there are. Every transaction that was open at the
+// start must have ended: its rows count.
+func (m *Migration) layOut(ctx context.Context, term Term) error {
+	s, err := m.survey(ctx)
+	if err != nil {
+		return err
+	}
+	m.log.Info("survey", "slots", s.Slots.Hi-s.Slots.Lo, "rows", s.Rows)
+	err = m.state.Survey(ctx, term, s)
+	if err != nil && !errors.Is(err, ErrWrongStatus) { // then the move comes too late, too
+		return fmt.Errorf("write which slots there are: %w", err)
+	}
+	return nil
 }
 
 // settle returns when every transaction that is open now has ended, so that

@@ -82,47 +82,59 @@ func (p Plan) mapping() Mapping {
 }
 
 // Open registers this pod with the state and returns the plan as the first pod
-// wrote it: which slots there are does not change afterwards, whatever is added
-// to the table.
+// wrote it. Which slots there are the Keeper writes at the first start, and that
+// does not change afterwards, whatever is added to the table. Before, the record
+// has those of now, which are written nowhere.
 func (m *Migration) Open(ctx context.Context) (PlanRecord, error) {
 	v, err := m.state.View(ctx)
 	if err != nil {
 		return PlanRecord{}, err
 	}
-	record := v.Plan
-	if record.Hash == "" {
-		if record, err = m.survey(ctx); err != nil {
-			return PlanRecord{}, err
-		}
-	}
-	record.Name, record.Hash, record.Text = m.plan.Name, m.plan.Hash(), m.plan.Text
-	if err := m.state.Open(ctx, record); err != nil {
-		return PlanRecord{}, err
-	}
-	if v, err = m.state.View(ctx); err != nil {
-		return PlanRecord{}, err
-	}
-	return v.Plan, nil
-}
-
-// survey decides which slots there are.
-func (m *Migration) survey(ctx context.Context) (PlanRecord, error) {
-	if m.source == nil {
+	if v.Plan.Hash == "" && m.source == nil {
 		return PlanRecord{}, errors.New("migrate: nothing was started yet: begin with `tallystick migrate run --start`")
 	}
+	record, err := m.register(ctx)
+	if err != nil {
+		return PlanRecord{}, err
+	}
+	return m.surveyed(ctx, record)
+}
+
+// register makes this pod one of the migration's.
+func (m *Migration) register(ctx context.Context) (PlanRecord, error) {
+	if err := m.state.Open(ctx, m.plan.record()); err != nil {
+		return PlanRecord{}, err
+	}
+	v, err := m.state.View(ctx)
+	return v.Plan, err
+}
+
+// surveyed returns record with the slots that there are now, if none are
+// written.
+func (m *Migration) surveyed(ctx context.Context, record PlanRecord) (PlanRecord, error) {
+	if record.Surveyed || m.source == nil {
+		return record, nil
+	}
+	s, err := m.survey(ctx)
+	record.Slots, record.Sweep, record.Rows = s.Slots, s.Sweep, s.Rows
+	return record, err
+}
+
+// survey finds out which slots there are now.
+func (m *Migration) survey(ctx context.Context) (Survey, error) {
 	extent, err := m.source.Extent(ctx)
 	if err != nil {
-		return PlanRecord{}, fmt.Errorf("survey the source: %w", err)
+		return Survey{}, fmt.Errorf("survey the source: %w", err)
 	}
 	now, err := m.source.Now(ctx)
 	if err != nil {
-		return PlanRecord{}, fmt.Errorf("survey the source: %w", err)
+		return Survey{}, fmt.Errorf("survey the source: %w", err)
 	}
 	slots, err := m.plan.Span(extent)
 	if err != nil {
-		return PlanRecord{}, err
+		return Survey{}, err
 	}
-	return PlanRecord{Slots: slots, Sweep: m.plan.sweep(m.axis, slots, now), Rows: extent.Rows}, nil
+	return Survey{Slots: slots, Sweep: m.plan.sweep(m.axis, slots, now), Rows: extent.Rows}, nil
 }
 
 // sweep returns which of slots are walked twice: those that end within the

@@ -17,21 +17,20 @@ var errLeft = errors.New("migrate: status changed")
 // matter.
 //
 // It returns an error when it cannot be of use any more: the state is lost, or
-// belongs to another plan. Whatever else fails is tried again.
+// belongs to another plan, or the table cannot be cut into slots. Whatever else fails is tried again.
 func (m *Migration) Run(ctx context.Context) error {
-	record, err := m.openPatiently(ctx)
-	if err != nil {
+	if err := m.openPatiently(ctx); err != nil {
 		return err
 	}
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	var keeper sync.WaitGroup
 	keeper.Go(func() {
-		if err := m.keep(ctx, record); err != nil {
+		if err := m.keep(ctx); err != nil {
 			stop(err)
 		}
 	})
-	err = m.follow(ctx, record)
+	err := m.follow(ctx)
 	stop(nil)
 	keeper.Wait()
 	if cause := context.Cause(ctx); fatal(cause) {
@@ -40,31 +39,32 @@ func (m *Migration) Run(ctx context.Context) error {
 	return err
 }
 
-// openPatience is how long a pod that starts waits for the state and the
-// source to answer.
+// openPatience is how long a pod that starts waits for the state to answer.
 const openPatience = time.Minute
 
-func (m *Migration) openPatiently(ctx context.Context) (PlanRecord, error) {
+func (m *Migration) openPatiently(ctx context.Context) error {
 	for began := time.Now(); ; {
-		record, err := m.Open(ctx)
+		_, err := m.register(ctx)
 		if !errors.Is(err, ErrTransient) || time.Since(began) > openPatience {
-			return record, err
+			return err
 		}
 		m.log.Warn("not open yet", "error", err)
 		if sleep(ctx, time.Duration(m.plan.Retry.Restart)) != nil {
-			return record, err
+			return err
 		}
 	}
 }
 
-// fatal reports whether err ends a pod.
+// fatal reports whether err ends a pod: the state is not its any more, or the
+// table cannot be cut into slots.
 func fatal(err error) bool {
-	return errors.Is(err, ErrStateLost) || errors.Is(err, ErrOtherPlan)
+	_, unfit := errors.AsType[*PlanError](err)
+	return unfit || errors.Is(err, ErrStateLost) || errors.Is(err, ErrOtherPlan) || errors.Is(err, ErrOffAxis)
 }
 
 // follow does what the status asks for until the migration is finished or ctx
 // ends.
-func (m *Migration) follow(ctx context.Context, record PlanRecord) error {
+func (m *Migration) follow(ctx context.Context) error {
 	for ctx.Err() == nil {
 		v, err := m.state.View(ctx)
 		switch {
@@ -75,9 +75,9 @@ func (m *Migration) follow(ctx context.Context, record PlanRecord) error {
 		case v.Status == Finished:
 			return nil
 		case v.Status == InProgress && v.Phase == PhaseCopy:
-			m.asWorkers(ctx, v, walk{Copying, record.Slots, record.Slots})
+			m.asWorkers(ctx, v, walk{Copying, v.Plan.Slots, v.Plan.Slots})
 		case v.Status == InProgress && v.Phase == PhaseSweep:
-			m.asWorkers(ctx, v, walk{Sweeping, record.Sweep, record.Slots})
+			m.asWorkers(ctx, v, walk{Sweeping, v.Plan.Sweep, v.Plan.Slots})
 		}
 		if sleep(ctx, m.poll()) != nil {
 			break

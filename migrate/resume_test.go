@@ -60,7 +60,11 @@ func slowWorld(t *testing.T) *world {
 	}
 	w.sink.Latency, w.sink.ScanPart = 500*time.Millisecond, 20
 	w.begin()
-	if err := w.open().Move(t.Context(), 1, migrate.ToStart, migrate.InProgress); err != nil {
+	s, first := w.open(), w.axis.At(start)
+	term, err := s.Lead(t.Context(), "keeper", time.Second)
+	err = errors.Join(err, s.Survey(t.Context(), term, migrate.Survey{Slots: migrate.Span{Lo: first, Hi: first + 40}, Rows: 4_000}),
+		s.Move(t.Context(), 1, migrate.ToStart, migrate.InProgress))
+	if err != nil {
 		t.Fatal(err)
 	}
 	return w

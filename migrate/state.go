@@ -50,12 +50,20 @@ type State interface {
 
 // A PlanRecord is the plan as the state keeps it.
 type PlanRecord struct {
-	Name  string
-	Hash  string
-	Text  string // without secrets
-	Slots Span   // of all slots
-	Sweep Span   // of those to walk twice
-	Rows  int64  // estimate, for the time left
+	Name     string
+	Hash     string
+	Text     string // without secrets
+	Slots    Span   // of all slots
+	Sweep    Span   // of those to walk twice
+	Rows     int64  // estimate, for the time left
+	Surveyed bool   // the Keeper has written the three before
+}
+
+// A Survey is what there is to migrate.
+type Survey struct {
+	Slots Span  // of all slots
+	Sweep Span  // of those to walk twice
+	Rows  int64 // estimate
 }
 
 // A Span is a half-open interval of slot indexes [Lo, Hi).
@@ -142,6 +150,10 @@ type Switch interface {
 	// Lead takes or prolongs the Keeper's lock. It fails with [ErrNotHeld]
 	// while another pod has it.
 	Lead(ctx context.Context, keeper string, ttl time.Duration) (Term, error)
+	// Survey writes what there is to migrate, as the Keeper of term. It fails
+	// with [ErrWrongStatus] unless the status is TO_START; what was written once
+	// stays.
+	Survey(ctx context.Context, term Term, s Survey) error
 	// Advance moves the phase on, as the Keeper of term.
 	Advance(ctx context.Context, term Term, to Phase) error
 	// Resign gives the Keeper's lock up.

@@ -10,7 +10,11 @@ import (
 // nothing: the run that follows copies them again, which the mode makes
 // harmless. Rows that cannot be stored are returned with their reasons.
 func (m *Migration) Try(ctx context.Context, only *Slot, maxRows int64) (Counts, []Quarantined, error) {
-	record, err := m.Open(ctx)
+	v, err := m.state.View(ctx)
+	if err != nil {
+		return Counts{}, nil, err
+	}
+	record, err := m.surveyed(ctx, v.Plan)
 	if err != nil {
 		return Counts{}, nil, err
 	}

@@ -15,7 +15,11 @@ import (
 // unless the status is IN_PROGRESS: a claim that came in after the last one
 // ended would be live in a migration that is stopped.
 func (s *State) Claim(ctx context.Context, req migrate.ClaimRequest) (migrate.Claim, error) {
-	within := board.Intersect(req.Within, of(s.joinedPlan(), req.Pass))
+	plan, err := s.written(ctx)
+	if err != nil {
+		return migrate.Claim{}, err
+	}
+	within := board.Intersect(req.Within, of(plan, req.Pass))
 	c := migrate.Claim{Pass: req.Pass, Token: rand.Text(), TTL: req.TTL, Deadline: time.Now().Add(req.TTL - req.TTL/10)}
 	reply, err := s.registered(ctx, "claim", "claim", args{"pass": req.Pass, "worker": req.Worker, "token": c.Token, "ttl": millis(req.TTL),
 		"lo": within.Lo, "hi": within.Hi, "oldest": req.Oldest})

@@ -10,7 +10,10 @@ import (
 
 // Finish implements [migrate.Board]. It can be repeated.
 func (s *State) Finish(ctx context.Context, c migrate.Claim, p migrate.Progress, empty migrate.Span) error {
-	plan := s.joinedPlan()
+	plan, err := s.written(ctx)
+	if err != nil {
+		return err
+	}
 	slots := of(plan, c.Pass)
 	empty = board.Intersect(empty, slots)
 	a := s.owner(c)

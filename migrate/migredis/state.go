@@ -131,8 +131,8 @@ func layout(a migrate.Axis) string {
 
 // Open implements [migrate.State].
 func (s *State) Open(ctx context.Context, plan migrate.PlanRecord) error {
-	if !fits(s.axis, plan.Slots) || !fits(s.axis, plan.Sweep) {
-		return &migrate.PlanError{Field: "slots.width", Message: "puts slots beyond 2^53, which Redis cannot compute with", Remedy: "use state.kind file"}
+	if err := s.Holds(migrate.Survey{Slots: plan.Slots, Sweep: plan.Sweep}); err != nil {
+		return err
 	}
 	text, err := json.Marshal(plan)
 	if err != nil {

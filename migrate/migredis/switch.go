@@ -14,8 +14,11 @@ import (
 
 // Move implements [migrate.Switch].
 func (s *State) Move(ctx context.Context, generation uint64, from, to migrate.Status) error {
-	plan := s.joinedPlan()
-	_, err := s.registered(ctx, fmt.Sprintf("move from %s to %s", from, to), "move", args{
+	plan, err := s.written(ctx)
+	if err != nil {
+		return err
+	}
+	_, err = s.registered(ctx, fmt.Sprintf("move from %s to %s", from, to), "move", args{
 		"generation": strconv.FormatUint(generation, 10), "from": from, "to": to, "condition": board.Edge(from, to),
 		"slots_lo": plan.Slots.Lo, "slots_hi": plan.Slots.Hi, "sweep_lo": plan.Sweep.Lo, "sweep_hi": plan.Sweep.Hi})
 	return err

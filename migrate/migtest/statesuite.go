@@ -48,6 +48,7 @@ func TestState(t *testing.T, open func(t testing.TB) StateFixture) {
 		{"status edges", testEdges},
 		{"stopped and finished have conditions", testConditions},
 		{"one keeper", testKeeper},
+		{"the first survey stays", testSurvey},
 		{"phases", testPhases},
 		{"ledger", testLedger},
 		{"quarantine", testQuarantine},

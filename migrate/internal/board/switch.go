@@ -130,6 +130,20 @@ func (s *State) leading(ctx context.Context, op string, t migrate.Term, f func(*
 	})
 }
 
+// Survey implements [migrate.Switch].
+func (s *State) Survey(ctx context.Context, t migrate.Term, found migrate.Survey) error {
+	return s.leading(ctx, "survey", t, func(b *board) error {
+		switch {
+		case b.header.Status != migrate.ToStart:
+			return fmt.Errorf("it is %s: %w", b.header.Status, migrate.ErrWrongStatus)
+		case b.plan.Surveyed:
+			return nil
+		}
+		b.plan.Slots, b.plan.Sweep, b.plan.Rows, b.plan.Surveyed = found.Slots, found.Sweep, found.Rows, true
+		return b.put(keyPlan, b.plan)
+	})
+}
+
 // Advance implements [migrate.Switch]. The phase it is in already is fine; one
 // from before is refused with [migrate.ErrWrongStatus].
 func (s *State) Advance(ctx context.Context, t migrate.Term, to migrate.Phase) error {
