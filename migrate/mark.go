@@ -54,11 +54,13 @@ type Suspect struct {
 const maxMarked = 2_000
 
 // continues reports whether what m says of before still holds for a
-// verification that begins as fresh, now: of the same plan and the same run,
-// with the same rows in quarantine, which are not compared, and not after a
-// pause of more than a day.
-func (m Mark) continues(fresh Mark, now time.Time) bool {
-	return m.Plan == fresh.Plan && m.Generation == fresh.Generation && m.Aside == fresh.Aside && now.Sub(m.Saved) <= markPause
+// verification that begins as fresh, with last as the verdict: of the same plan
+// and the same run, with the same rows in quarantine, which are not compared,
+// not after a pause of more than a day, and not if something was found to be
+// wrong since.
+func (m Mark) continues(fresh Mark, last Verdict) bool {
+	return m.Plan == fresh.Plan && m.Generation == fresh.Generation && m.Aside == fresh.Aside &&
+		fresh.Began.Sub(m.Saved) <= markPause && (last.Clean || !m.Began.Before(last.At))
 }
 
 // asideOf returns a word for a set of keys in quarantine: no other set has it.

@@ -17,7 +17,8 @@ type Records interface {
 	// Ledger returns up to limit lines from number from on.
 	Ledger(ctx context.Context, from int64, limit int) ([]LedgerLine, error)
 	// SetVerdict records the outcome of a verification and removes the mark, if
-	// it is verifier's.
+	// it is verifier's. A bad verdict is replaced by a bad one, and by a clean
+	// one that is full and compared nothing before it.
 	SetVerdict(ctx context.Context, verifier string, v Verdict) error
 	// Verdict returns the last one, and false if there is none.
 	Verdict(ctx context.Context) (Verdict, bool, error)
@@ -46,7 +47,7 @@ type LedgerLine struct {
 }
 
 // A Verdict is the outcome of a verification. A bad one stays until a full
-// verification comes out clean.
+// verification comes out clean that was begun later. Times are the state's.
 type Verdict struct {
 	Clean       bool      `json:"clean"`
 	Mode        string    `json:"mode"`

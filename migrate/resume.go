@@ -17,22 +17,21 @@ func (r Resumption) Percent() int64 { return 100 * r.Compared / max(1, r.Rows) }
 
 // begin begins anew, or goes on from the mark if there is one that holds.
 func (v *verification) begin(ctx context.Context) error {
-	view, err := v.m.state.View(ctx)
-	if err != nil {
-		return err
-	}
-	now := time.Now()
-	fresh := Mark{Plan: v.record.Hash, Generation: view.Generation, Aside: asideOf(v.aside), Began: now.UTC()}
+	fresh := Mark{Plan: v.record.Hash, Generation: v.generation, Aside: asideOf(v.aside), Began: v.began}
 	v.marks = &marker{m: v.m, mark: fresh}
 	if v.o.Only != nil {
 		return nil
+	}
+	last, _, err := v.m.state.Verdict(ctx)
+	if err != nil {
+		return err
 	}
 	v.marks.verifier = v.verifier
 	was, found, err := v.m.state.TakeMark(ctx, v.verifier)
 	switch {
 	case err != nil:
 		return err
-	case found && !v.o.Restart && was.continues(fresh, now):
+	case found && !v.o.Restart && was.continues(fresh, last):
 		v.goOn(was)
 		return nil
 	}

@@ -195,6 +195,14 @@ func TestWhatHoldsNoMoreIsNotGoneOnWith(t *testing.T) {
 		},
 		"a later run":         func(w *world, _ *migrate.VerifyOptions) { w.startAgain() },
 		"a row in quarantine": func(w *world, _ *migrate.VerifyOptions) { w.setAside(w.source.All()[3].Key) },
+		"a bad verdict": func(w *world, _ *migrate.VerifyOptions) {
+			rows := w.source.All()
+			w.sink.Drop(rows[len(rows)-1].Key)
+			if v := w.verify(migrate.VerifyOptions{Mode: "samples"}); v.Clean {
+				w.t.Error("the samples do not find it")
+			}
+			w.sink.Put(rows[len(rows)-1])
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

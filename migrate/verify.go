@@ -41,7 +41,8 @@ const maxListed = 1_000
 //
 // A full verification of everything that ends before its verdict, because ctx
 // or the process does, is gone on with by the next one of the same plan and run
-// within a day. [Verdict.Since] tells when it was begun.
+// within a day, unless a bad verdict was recorded since it was begun.
+// [Verdict.Since] tells when that was, by the state's clock.
 //
 // The verdict is bad when a row is missing, different, extra or unsettled,
 // when rows are in quarantine, and when nothing was compared.
@@ -53,14 +54,21 @@ func (m *Migration) Verify(ctx context.Context, o VerifyOptions) (Verdict, error
 	if err != nil {
 		return Verdict{}, err
 	}
-	v := &verification{m: m, o: o, record: record, verifier: newToken(), began: time.Now().UTC()}
+	view, err := m.state.View(ctx)
+	if err != nil {
+		return Verdict{}, err
+	}
+	v := &verification{m: m, o: o, record: record, verifier: newToken(), generation: view.Generation, began: view.Now.UTC()}
 	if v.aside, err = m.inQuarantine(ctx); err != nil {
 		return Verdict{}, err
 	}
 	if err := v.run(ctx); err != nil {
 		return Verdict{}, err
 	}
-	verdict := v.verdict()
+	if view, err = m.state.View(ctx); err != nil {
+		return Verdict{}, err
+	}
+	verdict := v.verdict(view.Now.UTC())
 	if o.Only == nil {
 		err = m.record(ctx, v.verifier, verdict)
 	}
@@ -94,13 +102,14 @@ func (m *Migration) inQuarantine(ctx context.Context) (map[string]bool, error) {
 
 // A verification is one under way.
 type verification struct {
-	m        *Migration
-	o        VerifyOptions
-	record   PlanRecord
-	verifier string // random, of this one
-	began    time.Time
-	aside    map[string]bool // keys in quarantine, which are counted and not compared
-	marks    *marker         // of a full one
+	m          *Migration
+	o          VerifyOptions
+	record     PlanRecord
+	verifier   string          // random, of this one
+	generation uint64          // of the run
+	began      time.Time       // by the state's clock, for what another one says to be before or after
+	aside      map[string]bool // keys in quarantine, which are counted and not compared
+	marks      *marker         // of a full one
 
 	mu       sync.Mutex
 	compared int64
@@ -145,11 +154,11 @@ func (v *verification) list(keys *[]Key, s suspect) {
 	}
 }
 
-// verdict returns the outcome.
-func (v *verification) verdict() Verdict {
+// verdict returns the outcome, as of at.
+func (v *verification) verdict(at time.Time) Verdict {
 	out := v.found
 	out.Mode, out.Compared, out.Quarantined, out.Plan = v.o.Mode, v.compared, int64(len(v.aside)), v.record.Hash
-	out.Since, out.At = v.began, time.Now().UTC()
+	out.Since, out.At = v.began, at
 	out.Clean = out.Compared > 0 && out.Quarantined == 0 && out.SourceRows == out.SinkRows &&
 		len(out.Missing)+len(out.Different)+len(out.Extra)+len(out.Unsettled) == 0
 	return out

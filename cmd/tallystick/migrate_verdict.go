@@ -15,7 +15,7 @@ func (c *cli) verdictExit(ctx context.Context, j *job, v migrate.Verdict) error 
 	}
 	last, ok, err := j.state.Verdict(ctx)
 	if err == nil && ok && !last.Clean {
-		fmt.Fprintf(c.err, "The verdict of %s stays %s until a full verification is clean.\n", last.At.Format(time.RFC3339), verdictWord(last))
+		fmt.Fprintf(c.err, "The verdict of %s stays %s until a full verification that begins after it is clean.\n", last.At.Format(time.RFC3339), verdictWord(last))
 	}
 	return err
 }

@@ -36,9 +36,9 @@ counts once it has not changed since. A full verification that was killed, or
 stopped, goes on from where it was when the command runs again within a day with
 the same plan and the same run.
 
-A bad verdict stays until a full verification comes out clean. Exit code 3 tells
-of differences, unsettled rows or rows in quarantine, and so it does with
---repair, which mends them: verify again afterwards.`,
+A bad verdict stays until a full verification that was begun after it comes out
+clean. Exit code 3 tells of differences, unsettled rows or rows in quarantine,
+and so it does with --repair, which mends them: verify again afterwards.`,
 		Example: `  tallystick migrate verify -f plan.yaml --mode full
   tallystick migrate verify -f plan.yaml --mode samples --only 20241020.02
   tallystick migrate verify -f plan.yaml --mode full --repair`,

@@ -71,11 +71,12 @@ func page[T any](ctx context.Context, s *State, script string, a args, decode fu
 
 // SetVerdict implements [migrate.Records].
 func (s *State) SetVerdict(ctx context.Context, verifier string, v migrate.Verdict) error {
+	v.Since, v.At = v.Since.UTC(), v.At.UTC() // the script compares them as text
 	text, err := json.Marshal(v)
 	if err != nil {
 		return fmt.Errorf("set verdict: %w", err)
 	}
-	_, err = s.registered(ctx, "set verdict", "setverdict", args{"verdict": string(text), "replaces": !v.Clean || v.Mode == "full", "verifier": verifier})
+	_, err = s.registered(ctx, "set verdict", "setverdict", args{"verdict": string(text), "verifier": verifier})
 	return err
 }
 

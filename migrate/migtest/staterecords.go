@@ -84,13 +84,21 @@ func testVerdict(t *testing.T, s *stateTest) {
 	_, found, err := s.Verdict(t.Context())
 	ok(t, err)
 	same(t, "found", found, false)
+	at := time.Date(2026, 11, 30, 23, 59, 59, 0, time.UTC)
 	clean := func(mode string) migrate.Verdict {
-		return migrate.Verdict{Clean: true, Mode: mode, Compared: 1<<53 + 1, Plan: "h1", At: time.Now().UTC()}
+		return migrate.Verdict{Clean: true, Mode: mode, Compared: 1<<53 + 1, Plan: "h1", Since: at, At: at.Add(time.Minute)}
+	}
+	full := func(since time.Time) migrate.Verdict {
+		v := clean("full")
+		v.Since = since
+		return v
 	}
 	bad := migrate.Verdict{Mode: "counts", Compared: 4, Missing: []migrate.Key{{"a", "~"}}, Different: []migrate.Key{{"b"}, {""}},
-		Extra: []migrate.Key{{"c"}}, Unsettled: []migrate.Key{{"d"}}, Quarantined: 5, Plan: "h1", At: time.Now().UTC()}
+		Extra: []migrate.Key{{"c"}}, Unsettled: []migrate.Key{{"d"}}, Quarantined: 5, Plan: "h1", Since: at, At: at}
 	worse := bad
 	worse.Mode, worse.Compared = "samples", 9
+	sooner, later := bad, bad // with and without digits of a second
+	sooner.At, later.At = at.Add(100*time.Millisecond), at.Add(time.Second)
 	for i, step := range []struct{ set, want migrate.Verdict }{
 		{clean("counts"), clean("counts")},
 		{bad, bad},
@@ -99,6 +107,13 @@ func testVerdict(t *testing.T, s *stateTest) {
 		{worse, worse},
 		{clean("full"), clean("full")},
 		{clean("samples"), clean("samples")},
+		{sooner, sooner},
+		{full(at.Add(99 * time.Millisecond)), sooner}, // begun before it
+		{full(at), sooner},
+		{full(at.Add(time.Second)), full(at.Add(time.Second))},
+		{later, later},
+		{full(at.Add(999_999_999)), later},
+		{full(at.Add(time.Second + 1)), full(at.Add(time.Second + 1))},
 	} {
 		ok(t, s.SetVerdict(t.Context(), "v", step.set))
 		v, found, err := s.Verdict(t.Context())

@@ -69,8 +69,11 @@ func page[T any](ctx context.Context, s *State, prefix, from string, limit int) 
 }
 
 // Replaces reports whether the verdict to is to replace the verdict from: a
-// bad one stays until a full verification comes out clean.
-func Replaces(from, to migrate.Verdict) bool { return from.Clean || !to.Clean || to.Mode == "full" }
+// bad one stays until a full verification comes out clean that compared nothing
+// before it.
+func Replaces(from, to migrate.Verdict) bool {
+	return from.Clean || !to.Clean || to.Mode == "full" && !to.Since.Before(from.At)
+}
 
 // SetVerdict implements [migrate.Records].
 func (s *State) SetVerdict(ctx context.Context, verifier string, v migrate.Verdict) error {
