@@ -71,17 +71,9 @@ func (m *Migration) rewrite(h *hold, w Writer, left []Left) error {
 
 // put writes one row, over another of the same version too.
 func (m *Migration) put(ctx context.Context, w Writer, r Row) error {
-	results, err := w.Write(ctx, []Row{r})
-	if err != nil {
-		return err
-	}
-	switch results[0].Outcome {
-	case Unknown:
-		return ErrTransient
-	case Refused:
-		return errors.New(results[0].Reason)
-	case Differs:
-		_, err = w.Replace(ctx, r)
+	result, err := store(ctx, w, r)
+	if err == nil && result.Outcome == Refused {
+		err = errors.New(result.Reason)
 	}
 	return err
 }
@@ -95,24 +87,44 @@ func (m *Migration) buryLeft(ctx context.Context, w Writer, l Left) error {
 		m.log.Warn("a deletion was left and its note does not name the item: verify in full", "key", l.Key.String())
 		return nil
 	}
-	if l.Version > 0 {
-		return buryAt(ctx, w, l)
+	var r Result
+	var err error
+	if l.Version != 0 {
+		r, err = buryAt(ctx, w, l)
+	} else {
+		r, err = m.buryNext(ctx, w, l.Ref)
 	}
-	items, err := m.sink.Refresh(ctx, []Stored{{Ref: l.Ref}})
-	if err != nil || !items[0].Found || items[0].Tombstone {
-		return err
+	if err == nil && r.Outcome == Refused {
+		err = errors.New(r.Reason)
 	}
-	_, err = w.Bury(ctx, items[0])
 	return err
+}
+
+// buryTries is how often an item that changes while it is looked at is tried to
+// be buried.
+const buryTries = 10
+
+// buryNext puts a tombstone of the version after the item's in its place.
+func (m *Migration) buryNext(ctx context.Context, w Writer, ref string) (Result, error) {
+	for range buryTries {
+		items, err := m.sink.Refresh(ctx, []Stored{{Ref: ref}})
+		if err != nil || !items[0].Found || items[0].Tombstone {
+			return Result{Outcome: AlreadyNewer}, err
+		}
+		if r, err := w.Bury(ctx, items[0]); err != nil || r.Outcome != AlreadyNewer {
+			return r, err
+		}
+	}
+	return Result{}, fmt.Errorf("item %s changes all the time: %w", ref, ErrTransient)
 }
 
 // buryAt puts a tombstone of a note's version. A row of that very version is
 // what the note is about: it was deleted later, without a note, with a version
 // above it.
-func buryAt(ctx context.Context, w Writer, l Left) error {
+func buryAt(ctx context.Context, w Writer, l Left) (Result, error) {
 	r, err := w.BuryAt(ctx, l.Ref, l.Version)
 	if err == nil && r.Outcome == Differs {
-		_, err = w.BuryAt(ctx, l.Ref, l.Version+1)
+		r, err = w.BuryAt(ctx, l.Ref, l.Version+1)
 	}
-	return err
+	return r, err
 }

@@ -19,6 +19,15 @@ func suspectOf(k Key, row *Row, stored Stored, scanned bool) suspect {
 	return s
 }
 
+// name returns the key of the row. An item that is no row's is named by its own.
+func (s suspect) name() Key {
+	k := s.key
+	if len(k) == 0 {
+		k, _ = ParseKey(s.stored.Ref)
+	}
+	return k
+}
+
 // moved reports whether either side has changed since before.
 func (s suspect) moved(before suspect) bool {
 	return s.there != before.there || s.version != before.version ||

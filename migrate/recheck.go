@@ -135,9 +135,11 @@ func (v *verification) fill(ctx context.Context, sights []sight, at []int, read 
 // conclude records a difference, or mends it.
 func (v *verification) conclude(ctx context.Context, l likeness, s suspect, row *Row) error {
 	if v.o.Repair {
-		if err := v.m.repair(ctx, l, row, s.stored); err != nil {
+		why, err := v.m.repair(ctx, l, row, s.stored)
+		if err != nil {
 			return fmt.Errorf("repair row %s: %w", s.key, err)
 		}
+		v.unmended(s, why)
 	}
 	switch l {
 	case missing:
@@ -148,4 +150,17 @@ func (v *verification) conclude(ctx context.Context, l likeness, s suspect, row 
 		v.list(&v.found.Different, s)
 	}
 	return nil
+}
+
+// unmended notes why a row was not mended, "" if it was.
+func (v *verification) unmended(s suspect, why string) {
+	if why == "" {
+		return
+	}
+	k := s.name()
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if len(v.found.Unmended) < maxListed {
+		v.found.Unmended = append(v.found.Unmended, Unmended{Key: k, Reason: why})
+	}
 }

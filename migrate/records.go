@@ -49,18 +49,19 @@ type LedgerLine struct {
 // A Verdict is the outcome of a verification. A bad one stays until a full
 // verification comes out clean that was begun later. Times are the state's.
 type Verdict struct {
-	Clean       bool      `json:"clean"`
-	Mode        string    `json:"mode"`
-	Compared    int64     `json:"compared"`
-	Resumed     int64     `json:"resumed,omitempty"`     // of these, by one before it that did not end
-	SourceRows  int64     `json:"source_rows,omitempty"` // of counts
-	SinkRows    int64     `json:"sink_rows,omitempty"`   // of counts, without tombstones
-	Missing     []Key     `json:"missing"`
-	Different   []Key     `json:"different"`
-	Extra       []Key     `json:"extra"`
-	Unsettled   []Key     `json:"unsettled"`
-	Quarantined int64     `json:"quarantined"`
-	Plan        string    `json:"plan"`
-	Since       time.Time `json:"since"` // the first row was compared; what was compared is of then or later
-	At          time.Time `json:"at"`
+	Clean       bool       `json:"clean"`
+	Mode        string     `json:"mode"`
+	Compared    int64      `json:"compared"`
+	Resumed     int64      `json:"resumed,omitempty"`     // of these, by one before it that did not end
+	SourceRows  int64      `json:"source_rows,omitempty"` // of counts
+	SinkRows    int64      `json:"sink_rows,omitempty"`   // of counts, without tombstones
+	Missing     []Key      `json:"missing"`
+	Different   []Key      `json:"different"`
+	Extra       []Key      `json:"extra"`
+	Unsettled   []Key      `json:"unsettled"`
+	Unmended    []Unmended `json:"unmended,omitempty"` // of those, by a repair
+	Quarantined int64      `json:"quarantined"`
+	Plan        string     `json:"plan"`
+	Since       time.Time  `json:"since"` // the first row was compared; what was compared is of then or later
+	At          time.Time  `json:"at"`
 }

@@ -140,13 +140,9 @@ func (v *verification) note(compared int64, suspects []suspect) {
 	}
 }
 
-// list adds a key, unless it is there or the list is long already. An item
-// that is no row's is named by its own key.
+// list adds a key, unless it is there or the list is long already.
 func (v *verification) list(keys *[]Key, s suspect) {
-	k := s.key
-	if len(k) == 0 {
-		k, _ = ParseKey(s.stored.Ref)
-	}
+	k := s.name()
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if len(*keys) < maxListed && !slices.ContainsFunc(*keys, k.Equal) {

@@ -22,27 +22,42 @@ func (c *cli) verdictExit(ctx context.Context, j *job, v migrate.Verdict) error 
 
 // A verdictView is a verdict as it is printed.
 type verdictView struct {
-	Verdict     string    `json:"verdict"`
-	Mode        string    `json:"mode"`
-	Compared    int64     `json:"compared"`
-	Resumed     int64     `json:"resumed,omitempty"`
-	SourceRows  *int64    `json:"source_rows,omitempty"`
-	SinkRows    *int64    `json:"sink_rows,omitempty"`
-	Missing     []string  `json:"missing"`
-	Different   []string  `json:"different"`
-	Extra       []string  `json:"extra"`
-	Unsettled   []string  `json:"unsettled"`
-	Quarantined int64     `json:"quarantined"`
-	Plan        string    `json:"plan"`
-	Since       time.Time `json:"since"`
-	At          time.Time `json:"at"`
+	Verdict     string         `json:"verdict"`
+	Mode        string         `json:"mode"`
+	Compared    int64          `json:"compared"`
+	Resumed     int64          `json:"resumed,omitempty"`
+	SourceRows  *int64         `json:"source_rows,omitempty"`
+	SinkRows    *int64         `json:"sink_rows,omitempty"`
+	Missing     []string       `json:"missing"`
+	Different   []string       `json:"different"`
+	Extra       []string       `json:"extra"`
+	Unsettled   []string       `json:"unsettled"`
+	Unmended    []unmendedView `json:"unmended,omitempty"`
+	Quarantined int64          `json:"quarantined"`
+	Plan        string         `json:"plan"`
+	Since       time.Time      `json:"since"`
+	At          time.Time      `json:"at"`
+}
+
+// An unmendedView is a difference that --repair could not mend, and why.
+type unmendedView struct {
+	Key    string `json:"key"`
+	Reason string `json:"reason"`
+}
+
+func viewUnmended(all []migrate.Unmended) []unmendedView {
+	views := make([]unmendedView, len(all))
+	for i, u := range all {
+		views[i] = unmendedView{u.Key.String(), u.Reason}
+	}
+	return views
 }
 
 func viewVerdict(v migrate.Verdict) verdictView {
 	view := verdictView{
 		Verdict: verdictWord(v), Mode: v.Mode, Compared: v.Compared, Resumed: v.Resumed,
 		Missing: keyWords(v.Missing), Different: keyWords(v.Different), Extra: keyWords(v.Extra), Unsettled: keyWords(v.Unsettled),
-		Quarantined: v.Quarantined, Plan: v.Plan, Since: v.Since, At: v.At,
+		Unmended: viewUnmended(v.Unmended), Quarantined: v.Quarantined, Plan: v.Plan, Since: v.Since, At: v.At,
 	}
 	if v.Mode == "counts" {
 		view.SourceRows, view.SinkRows = &v.SourceRows, &v.SinkRows
@@ -87,8 +102,23 @@ func (c *cli) printVerdict(v migrate.Verdict, repaired bool) error {
 		}
 	}
 	_, err := fmt.Fprintf(c.out, "%s: %s, %d quarantined\n", view.Verdict, verdictFigures(v), v.Quarantined)
-	if err == nil && repaired && len(v.Missing)+len(v.Different)+len(v.Extra) > 0 {
+	if err == nil && repaired {
+		err = c.printMended(v)
+	}
+	return err
+}
+
+// printMended says what a repair has mended and what not.
+func (c *cli) printMended(v migrate.Verdict) (err error) {
+	for _, u := range v.Unmended {
+		fmt.Fprintf(c.out, "not mended %s: %s\n", u.Key, u.Reason)
+	}
+	switch n := len(v.Missing) + len(v.Different) + len(v.Extra); {
+	case n == 0:
+	case len(v.Unmended) == 0:
 		_, err = fmt.Fprintln(c.out, "mended; verify again")
+	default:
+		_, err = fmt.Fprintf(c.out, "%d not mended; verify again\n", len(v.Unmended))
 	}
 	return err
 }

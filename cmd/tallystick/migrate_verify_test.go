@@ -77,6 +77,30 @@ func TestVerifyFindsItemsThatAreNoRows(t *testing.T) {
 	}
 }
 
+// TestRepairBuriesARowOfVersionZero: 0 is a version like any other.
+func TestRepairBuriesARowOfVersionZero(t *testing.T) {
+	t.Parallel()
+	m := newMigrating(t, stateInFile+soon, 1, 50)
+	m.exec("UPDATE room_events SET version = 0")
+	m.ended(m.pod("--start"), 0)
+	m.exec("DELETE FROM room_events WHERE id = $1", ulidAt(0, 3)) // behind the double-writer's back
+	m.want("tallystick migrate verify -f plan.yaml --repair", 3, `mended; verify again\n$`)
+	m.want("tallystick migrate verify -f plan.yaml", 0, `^clean: 49 compared, `+nothingWrong)
+}
+
+// TestRepairSaysWhatItCannotMend: a tombstone that is as new as the row.
+func TestRepairSaysWhatItCannotMend(t *testing.T) {
+	t.Parallel()
+	m := finished(t, stateInFile+soon, 1, 50)
+	buried := key(room(3), ulidAt(0, 3))
+	buried["_version"], buried["_deleted"] = num("1"), yes()
+	m.items().put(buried)
+	m.items().delete(key(room(4), ulidAt(0, 4)))
+	m.want("tallystick migrate verify -f plan.yaml --repair", 3,
+		fmt.Sprintf(`(?m)^not mended %s: the sink has a newer item or a tombstone in its place\n1 not mended; verify again\n$`, ulidAt(0, 3)))
+	m.want("tallystick migrate verify -f plan.yaml --repair -o json", 3, fmt.Sprintf(`"missing":\["%s"\].*"unmended":\[\{"key":"%[1]s","reason":`, ulidAt(0, 3)))
+}
+
 func TestVerifyCountsBothSides(t *testing.T) {
 	t.Parallel()
 	m := finished(t, stateInFile, 1, 50)

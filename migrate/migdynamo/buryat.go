@@ -11,7 +11,7 @@ import (
 )
 
 // BuryAt implements [migrate.Writer]. What is there without a version, of
-// another mode, stays.
+// another mode, is refused.
 func (w writer) BuryAt(ctx context.Context, ref string, version int64) (migrate.Result, error) {
 	result, err := w.sink.buryAt(ctx, ref, version)
 	if err != nil {
@@ -30,7 +30,7 @@ func (s *Sink) buryAt(ctx context.Context, ref string, version int64) (migrate.R
 	_, err = do(ctx, c, (*dynamodb.Client).PutItem, s.putInput(entry{item: tombstone, ref: ref, version: version}, s.guards.older))
 	switch {
 	case classOf(err) == condition:
-		return s.inTheWay(ctx, ref, version, c.maybe)
+		return s.inTheWay(ctx, tombstone, ref, version, c.maybe)
 	case err != nil:
 		return migrate.Result{}, err
 	}
@@ -39,14 +39,21 @@ func (s *Sink) buryAt(ctx context.Context, ref string, version int64) (migrate.R
 
 // inTheWay tells what keeps a tombstone away. maybe means that an earlier
 // attempt, whose reply was lost, may have put it there.
-func (s *Sink) inTheWay(ctx context.Context, ref string, version int64, maybe bool) (migrate.Result, error) {
-	now, err := s.readAll(ctx, []string{ref})
-	switch {
-	case err != nil:
+func (s *Sink) inTheWay(ctx context.Context, tombstone item, ref string, version int64, maybe bool) (migrate.Result, error) {
+	old, err := s.get(ctx, entry{item: tombstone})
+	if err != nil {
 		return migrate.Result{}, err
-	case now[0].Version == version && now[0].Tombstone && maybe:
+	}
+	if len(old) == 0 {
+		return migrate.Result{Outcome: migrate.AlreadyNewer}, nil
+	}
+	now := s.stored(old)
+	switch _, versioned := versionOf(old); {
+	case !versioned:
+		return refused(noVersion(ref)), nil
+	case now.Version == version && now.Tombstone && maybe:
 		return migrate.Result{Outcome: migrate.Written}, nil
-	case now[0].Version == version && now[0].Found && !now[0].Tombstone:
+	case now.Version == version && !now.Tombstone:
 		return migrate.Result{Outcome: migrate.Differs}, nil
 	}
 	return migrate.Result{Outcome: migrate.AlreadyNewer}, nil

@@ -82,7 +82,7 @@ func (s *Sink) judge(e entry, old item) (result migrate.Result, again bool) {
 	case !guarded && same:
 		return migrate.Result{Outcome: migrate.AlreadyOurs}, false
 	case guarded && !versioned:
-		return refused(fmt.Errorf("the item %s that is there has no %s: it was not written in guarded mode", e.ref, AttrVersion)), false
+		return refused(noVersion(e.ref)), false
 	case guarded && version < e.version:
 		return migrate.Result{}, true
 	case guarded && version == e.version && !now.Tombstone && same:
@@ -101,4 +101,8 @@ func (s *Sink) get(ctx context.Context, e entry) (item, error) {
 		return nil, err
 	}
 	return out.Item, nil
+}
+
+func noVersion(ref string) error {
+	return fmt.Errorf("the item %s that is there has no %s: it was not written in guarded mode", ref, AttrVersion)
 }

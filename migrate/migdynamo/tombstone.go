@@ -12,7 +12,7 @@ import (
 )
 
 // Bury implements [migrate.Writer]: on condition that the item still has that
-// version, or still none.
+// version; one that was read without a version may also have none.
 func (w writer) Bury(ctx context.Context, i migrate.Stored) (migrate.Result, error) {
 	result, err := w.sink.bury(ctx, i)
 	if err != nil {
@@ -27,18 +27,8 @@ func (s *Sink) bury(ctx context.Context, i migrate.Stored) (migrate.Result, erro
 		return migrate.Result{}, err
 	}
 	tombstone[AttrVersion], tombstone[AttrDeleted] = integer(i.Version+1), &types.AttributeValueMemberBOOL{Value: true}
-	in := &dynamodb.PutItemInput{
-		TableName: &s.table, Item: tombstone,
-		ConditionExpression:       aws.String("attribute_not_exists(#d) AND #v = :v"),
-		ExpressionAttributeNames:  map[string]string{"#d": AttrDeleted, "#v": AttrVersion},
-		ExpressionAttributeValues: item{":v": integer(i.Version)},
-	}
-	if i.Version == 0 { // of a sink without versions
-		in.ConditionExpression, in.ExpressionAttributeValues = aws.String("attribute_not_exists(#d) AND attribute_not_exists(#v) AND attribute_exists(#p)"), nil
-		in.ExpressionAttributeNames["#p"] = s.schema.attrs[0].name
-	}
 	c := s.newCall(1)
-	_, err = do(ctx, c, (*dynamodb.Client).PutItem, in)
+	_, err = do(ctx, c, (*dynamodb.Client).PutItem, s.burial(tombstone, i.Version))
 	switch {
 	case classOf(err) == condition && c.maybe:
 		return s.buried(ctx, i)
@@ -48,6 +38,22 @@ func (s *Sink) bury(ctx context.Context, i migrate.Stored) (migrate.Result, erro
 		return migrate.Result{}, err
 	}
 	return migrate.Result{Outcome: migrate.Written}, nil
+}
+
+// burial returns the put of a tombstone over an item of a version. Of one that
+// was read with version 0 nobody knows whether it has that or none.
+func (s *Sink) burial(tombstone item, version int64) *dynamodb.PutItemInput {
+	in := &dynamodb.PutItemInput{
+		TableName: &s.table, Item: tombstone,
+		ConditionExpression:       aws.String("attribute_not_exists(#d) AND #v = :v"),
+		ExpressionAttributeNames:  map[string]string{"#d": AttrDeleted, "#v": AttrVersion},
+		ExpressionAttributeValues: item{":v": integer(version)},
+	}
+	if version == 0 {
+		in.ConditionExpression = aws.String("attribute_not_exists(#d) AND attribute_exists(#p) AND (attribute_not_exists(#v) OR #v = :v)")
+		in.ExpressionAttributeNames["#p"] = s.schema.attrs[0].name
+	}
+	return in
 }
 
 // buried tells, after the reply to a burial was lost, whether it is done.

@@ -1,0 +1,52 @@
+package main_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/tallystick/tallystick/migrate/migpg"
+)
+
+// newNoted returns a table of one hour beside an outbox.
+func newNoted(t *testing.T, plan string) *migrating {
+	t.Helper()
+	m := newMigrating(t, plan, 1, 50)
+	m.exec(migpg.OutboxDDL)
+	return m
+}
+
+// note leaves what a double-writer leaves that dies before it wrote the sink.
+func (m *migrating) note(id string, ref, version any) {
+	m.t.Helper()
+	m.exec("INSERT INTO tallystick_outbox (table_name, key, ref, version) VALUES ('room_events', $1, $2, $3)", id, ref, version)
+}
+
+// notes returns how many are left.
+func (m *migrating) notes() (n int) {
+	m.t.Helper()
+	if err := m.db.QueryRow(context.Background(), "SELECT count(*) FROM tallystick_outbox").Scan(&n); err != nil {
+		m.t.Fatal(err)
+	}
+	return n
+}
+
+// again copies once more from the start into what is there.
+func (m *migrating) again(code int) {
+	m.t.Helper()
+	m.want("tallystick migrate reset --yes -f plan.yaml", 0, ``)
+	m.ended(m.pod("--start"), code)
+}
+
+// TestALeftDeletionOfVersionZeroIsBuried: by a note that tells no version.
+func TestALeftDeletionOfVersionZeroIsBuried(t *testing.T) {
+	t.Parallel()
+	m := newNoted(t, stateInFile)
+	m.exec("UPDATE room_events SET version = 0")
+	m.ended(m.pod("--start"), 0)
+	m.exec("DELETE FROM room_events WHERE id = $1", ulidAt(0, 1))
+	m.note(ulidAt(0, 1), room(1)+"~"+ulidAt(0, 1), nil)
+	m.again(0)
+	if item := m.items().get(key(room(1), ulidAt(0, 1))); item["_deleted"] == nil || m.notes() > 0 {
+		t.Errorf("%d notes are left, and %v", m.notes(), item)
+	}
+}
