@@ -2,6 +2,9 @@ package migrate_test
 
 import (
 	"context"
+	"math"
+	"strconv"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -99,4 +102,79 @@ func TestALaterStartKeepsTheSlots(t *testing.T) {
 			t.Errorf("report %+v", r)
 		}
 	})
+}
+
+// TestAllRowsUpToTheEndOfTheSlotOfToAreCopied: to lies a minute before it.
+func TestAllRowsUpToTheEndOfTheSlotOfToAreCopied(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		to := start.Add(3*time.Hour + 59*time.Minute)
+		w := newWorld(t, func(p *migrate.Plan) { p.Slots.To = &to })
+		for h := range 5 {
+			w.fill(h, 10)
+		}
+		w.begin()
+		if !w.finish(time.Hour) || w.sink.Len() != 40 {
+			t.Errorf("%d of 40 rows, report %+v", w.sink.Len(), w.report())
+		}
+	})
+}
+
+// TestKeysOfTheFutureAreNotWaitedFor: one comes from a device whose clock is
+// three years ahead; the outlook names it, a full verification finds it.
+func TestKeysOfTheFutureAreNotWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.fill(0, 50)
+		w.fill(24*365*3, 1)
+		future := w.source.All()[50].Key
+		findings, err := w.pod().Preflight(t.Context())
+		if err != nil || len(findings) == 0 || !strings.Contains(findings[len(findings)-1].Message, future[0]) {
+			t.Errorf("findings %+v, %v", findings, err)
+		}
+		w.begin()
+		if !w.finish(48*time.Hour) || w.sink.Len() != 50 {
+			t.Errorf("%d of 50 rows, report %+v", w.sink.Len(), w.report())
+		}
+		if v := w.verify(migrate.VerifyOptions{Mode: "full"}); len(v.Missing) != 1 || !v.Missing[0].Equal(future) {
+			t.Errorf("verdict %+v", v)
+		}
+	})
+}
+
+func TestTheGreatestIntegersAreCopied(t *testing.T) {
+	for _, order := range []string{"newest-first", "oldest-first"} {
+		t.Run(order, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, func(p *migrate.Plan) {
+					p.Slots.By, p.Slots.Width, p.Slots.Order = migrate.ByInteger, migrate.Width{Keys: 100_000}, order
+				})
+				keys := []int64{math.MinInt64, math.MinInt64 + 1, math.MaxInt64 - 1, math.MaxInt64}
+				for i := range int64(100) {
+					keys = append(keys, i)
+				}
+				for _, k := range keys {
+					w.source.Put(row(migrate.Key{strconv.FormatInt(k, 10)}, 1, "x"))
+				}
+				w.begin()
+				if !w.finish(time.Hour) {
+					t.Errorf("report %+v", w.report())
+				}
+				w.same()
+				if v := w.verify(migrate.VerifyOptions{Mode: "samples"}); !v.Clean {
+					t.Errorf("verdict %+v", v)
+				}
+			})
+		})
+	}
+}
+
+// TestSlotsBeyondCountingAreRefused: there are more than an integer can tell.
+func TestSlotsBeyondCountingAreRefused(t *testing.T) {
+	p := migrate.Plan{Slots: migrate.SlotPlan{By: migrate.ByInteger, Width: migrate.Width{Keys: 1}}}
+	key := func(i int64) migrate.Key { return migrate.Key{strconv.FormatInt(i, 10)} }
+	for _, e := range []migrate.Extent{{Min: key(math.MinInt64), Max: key(5)}, {Min: key(-5), Max: key(math.MaxInt64)}, {Min: key(5), Max: key(math.MaxInt64)}} {
+		if s, err := p.Span(e, time.Now()); err == nil {
+			t.Errorf("%v to %v make %+v", e.Min, e.Max, s)
+		}
+	}
 }

@@ -130,7 +130,7 @@ func (m *Migration) survey(ctx context.Context) (Survey, error) {
 	if err != nil {
 		return Survey{}, fmt.Errorf("survey the source: %w", err)
 	}
-	slots, err := m.plan.Span(extent)
+	slots, err := m.plan.Span(extent, now)
 	if err != nil {
 		return Survey{}, err
 	}

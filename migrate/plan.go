@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"math"
 	"strings"
 	"time"
 
@@ -185,10 +186,12 @@ func (p Plan) Axis() Axis {
 	return Axis{By: p.Slots.By, Width: w, Lower: p.Slots.By == ByULID && p.Slots.Case == "lower"}
 }
 
-// Span returns the slots of a table: from the least key, or from, to the
-// greatest key, or to. An empty table has none. A key that is not on the axis
-// is an [ErrOffAxis].
-func (p Plan) Span(e Extent) (Span, error) {
+// Span returns the slots of a table: from the one of the least key, or of from,
+// to the one of the greatest key, or to the first that ends at or after to.
+// Without a to, none lies beyond the one of now, by the source's clock: keys of
+// the future come from wrong clocks, and nobody waits for them. An empty table
+// has none. A key that is not on the axis is an [ErrOffAxis].
+func (p Plan) Span(e Extent, now time.Time) (Span, error) {
 	if e.Min == nil {
 		return Span{}, nil
 	}
@@ -201,14 +204,20 @@ func (p Plan) Span(e Extent) (Span, error) {
 	if err != nil {
 		return Span{}, err
 	}
-	s := Span{lo, hi + 1}
+	s := Span{lo, hi + min(1, math.MaxInt64-hi)}
 	if p.Slots.From != nil {
 		s.Lo = a.At(*p.Slots.From)
 	}
-	if p.Slots.To != nil {
-		s.Hi = a.At(*p.Slots.To)
+	switch {
+	case p.Slots.To != nil:
+		s.Hi = a.upTo(*p.Slots.To)
+	case a.By != ByInteger:
+		s.Hi = min(s.Hi, a.At(now)+1)
 	}
 	s.Hi = max(s.Lo, s.Hi)
+	if hi == math.MaxInt64 || s.Hi-s.Lo < 0 { // it overflows
+		return Span{}, &PlanError{Line: p.Line("slots.width"), Field: "slots.width", Message: "makes more slots than can be counted", Remedy: "use a greater one"}
+	}
 	return s, nil
 }
 

@@ -50,6 +50,8 @@ func TestCaseOfULIDsIsThePlans(t *testing.T) {
 func TestSpanIsOfTheTableOrThePlan(t *testing.T) {
 	hour := func(h int) time.Time { return time.Date(2024, 10, 20, h, 0, 0, 0, time.UTC) }
 	from, to := hour(1), hour(5)
+	later := hour(9)
+	inside := to.Add(-time.Nanosecond)
 	p := migrate.Plan{Slots: migrate.SlotPlan{By: migrate.ByTimestamp, Width: migrate.Width{Time: time.Hour}}}
 	first := p.Axis().At(hour(0))
 	key := func(h int) migrate.Key { return migrate.Key{hour(h).Add(59 * time.Minute).Format(time.RFC3339)} }
@@ -58,18 +60,22 @@ func TestSpanIsOfTheTableOrThePlan(t *testing.T) {
 		from, to *time.Time
 		want     migrate.Span // from the first hour on
 	}{
-		"empty":          {},
-		"of the table":   {extent: migrate.Extent{Min: key(2), Max: key(3)}, want: migrate.Span{Lo: first + 2, Hi: first + 4}},
-		"one slot":       {extent: migrate.Extent{Min: key(2), Max: key(2)}, want: migrate.Span{Lo: first + 2, Hi: first + 3}},
-		"from the plan":  {extent: migrate.Extent{Min: key(2), Max: key(3)}, from: &from, to: &to, want: migrate.Span{Lo: first + 1, Hi: first + 5}},
-		"beyond the end": {extent: migrate.Extent{Min: key(0), Max: key(3)}, from: &to, want: migrate.Span{Lo: first + 5, Hi: first + 5}},
+		"empty":              {},
+		"of the table":       {extent: migrate.Extent{Min: key(2), Max: key(3)}, want: migrate.Span{Lo: first + 2, Hi: first + 4}},
+		"one slot":           {extent: migrate.Extent{Min: key(2), Max: key(2)}, want: migrate.Span{Lo: first + 2, Hi: first + 3}},
+		"from the plan":      {extent: migrate.Extent{Min: key(2), Max: key(3)}, from: &from, to: &to, want: migrate.Span{Lo: first + 1, Hi: first + 5}},
+		"to inside a slot":   {extent: migrate.Extent{Min: key(2), Max: key(3)}, to: &inside, want: migrate.Span{Lo: first + 2, Hi: first + 5}},
+		"to the slot of now": {extent: migrate.Extent{Min: key(2), Max: key(9)}, want: migrate.Span{Lo: first + 2, Hi: first + 5}},
+		"all of the future":  {extent: migrate.Extent{Min: key(8), Max: key(9)}, want: migrate.Span{Lo: first + 8, Hi: first + 8}},
+		"beyond now":         {extent: migrate.Extent{Min: key(2), Max: key(3)}, to: &later, want: migrate.Span{Lo: first + 2, Hi: first + 9}},
+		"beyond the end":     {extent: migrate.Extent{Min: key(0), Max: key(3)}, from: &to, want: migrate.Span{Lo: first + 5, Hi: first + 5}},
 	} {
 		p.Slots.From, p.Slots.To = c.from, c.to
-		if got, err := p.Span(c.extent); err != nil || got != c.want {
+		if got, err := p.Span(c.extent, hour(4)); err != nil || got != c.want {
 			t.Errorf("%s: %+v, %v; want %+v", name, got, err, c.want)
 		}
 	}
-	if _, err := p.Span(migrate.Extent{Min: migrate.Key{"x"}, Max: key(1)}); !errors.Is(err, migrate.ErrOffAxis) {
+	if _, err := p.Span(migrate.Extent{Min: migrate.Key{"x"}, Max: key(1)}, hour(4)); !errors.Is(err, migrate.ErrOffAxis) {
 		t.Errorf("a key off the axis: %v", err)
 	}
 }

@@ -169,7 +169,11 @@ func (m *Migration) Preflight(ctx context.Context) ([]Finding, error) {
 	if _, ok := m.source.(Settler); !ok {
 		all = append(all, Finding{Severity: Warning, Field: "source", Message: "the source cannot tell when open transactions have ended", Remedy: "verify in full before you rely on it"})
 	}
-	return all, nil
+	if m.source == nil || FirstRefusal(all) != nil { // which need not have an extent
+		return all, nil
+	}
+	more, err := m.foresee(ctx)
+	return append(all, more...), err
 }
 
 // FirstRefusal returns the first refusal among findings as an error.

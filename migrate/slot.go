@@ -50,17 +50,26 @@ func (a Axis) Index(k Key) (int64, error) {
 	if err != nil {
 		return 0, fmt.Errorf("%w: %q: %v", ErrOffAxis, k[0], err)
 	}
+	return a.holding(at), nil
+}
+
+// holding returns the index of the slot that a position falls into.
+func (a Axis) holding(at int64) int64 {
 	i := at / a.Width
 	if at%a.Width < 0 {
 		i--
 	}
-	return i, nil
+	return i
 }
 
 // Bound returns the least key of slot i. It has one part, whatever the key:
-// every key whose first part is not less lies at or above it.
+// every key whose first part is not less lies at or above it. It is nil for a
+// slot beyond all keys, so that a range up to it is open.
 func (a Axis) Bound(i int64) Key {
-	at := i * a.Width
+	at, ok := a.start(i)
+	if !ok {
+		return nil
+	}
 	switch a.By {
 	case ByULID:
 		id := ulid(uint64(min(max(at, 0), maxTime)))
@@ -75,6 +84,19 @@ func (a Axis) Bound(i int64) Key {
 		return Key{time.UnixMilli(at).UTC().Format(time.RFC3339Nano)}
 	}
 	return Key{strconv.FormatInt(at, 10)}
+}
+
+// start returns where slot i begins, and false if no key can lie there. The
+// lowest slot of integers begins at the least of them.
+func (a Axis) start(i int64) (int64, bool) {
+	switch {
+	case i > math.MaxInt64/a.Width:
+		return 0, false
+	case i < math.MinInt64/a.Width:
+		return math.MinInt64, true
+	}
+	at := i * a.Width
+	return at, a.By != ByULID && a.By != ByUUIDv7 || at <= maxTime
 }
 
 // Range returns the keys of s within span, whose lowest slot is open at its
@@ -114,7 +136,8 @@ func (a Axis) position(text string) (int64, error) {
 // minute (20241020.0215) where slots are not whole hours, or its first integer;
 // and for a part, "+" and the key it lies below.
 func (a Axis) Name(s Slot) string {
-	name := strconv.FormatInt(s.Index*a.Width, 10)
+	at, _ := a.start(s.Index)
+	name := strconv.FormatInt(at, 10)
 	if a.By != ByInteger {
 		name = time.UnixMilli(s.Index * a.Width).UTC().Format(a.layout())
 	}
@@ -149,10 +172,10 @@ func (a Axis) ParseName(name string) (Slot, error) {
 		}
 		at = t.UnixMilli()
 	}
-	if at%a.Width != 0 {
+	s.Index = a.holding(at)
+	if begin, _ := a.start(s.Index); begin != at {
 		return s, fmt.Errorf("migrate: slot %q: no slot begins there", name)
 	}
-	s.Index = at / a.Width
 	return s, nil
 }
 
@@ -169,6 +192,15 @@ func (a Axis) layout() string {
 // At returns the index of the slot an instant falls into.
 func (a Axis) At(t time.Time) int64 {
 	return int64(math.Floor(float64(t.UnixMilli()) / float64(a.Width)))
+}
+
+// upTo returns the index of the first slot that begins at or after an instant.
+func (a Axis) upTo(t time.Time) int64 {
+	i := a.At(t)
+	if time.UnixMilli(i * a.Width).Before(t) {
+		i++
+	}
+	return i
 }
 
 // crockford is the alphabet of ULIDs, in rising order.

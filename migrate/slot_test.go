@@ -3,7 +3,9 @@ package migrate_test
 import (
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
+	"strconv"
 	"testing"
 	"time"
 
@@ -58,6 +60,28 @@ func TestIndexRefusesWhatIsNoKey(t *testing.T) {
 			if i, err := a.Index(k); !errors.Is(err, migrate.ErrOffAxis) {
 				t.Errorf("%s: %v lies in slot %d, %v", name, k, i, err)
 			}
+		}
+	}
+}
+
+// TestTheGreatestIntegersLieInASlot: the last one is open, the first begins at
+// the least integer.
+func TestTheGreatestIntegersLieInASlot(t *testing.T) {
+	a := axes()["integer"]
+	for _, v := range []int64{math.MaxInt64, math.MaxInt64 - 5_000, math.MinInt64, math.MinInt64 + 5_000} {
+		i, err := a.Index(migrate.Key{strconv.FormatInt(v, 10)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := a.Range(migrate.Slot{Index: i}, migrate.Span{})
+		if lo, err := strconv.ParseInt(a.Bound(i)[0], 10, 64); err != nil || lo > v {
+			t.Errorf("the slot of %d begins at %d, %v", v, lo, err)
+		}
+		if r.Hi == nil != (v == math.MaxInt64) {
+			t.Errorf("the slot of %d ends at %v", v, r.Hi)
+		}
+		if s, err := a.ParseName(a.Name(migrate.Slot{Index: i})); err != nil || s.Index != i {
+			t.Errorf("the name of %d leads to %d, %v", i, s.Index, err)
 		}
 	}
 }

@@ -51,7 +51,11 @@ func (l *Local) Plan(ctx context.Context) (Outlook, error) {
 	if err != nil {
 		return Outlook{}, fmt.Errorf("estimate: %w", err)
 	}
-	return o, o.estimate(l.plan, e)
+	now, err := l.source.Now(ctx)
+	if err != nil {
+		return Outlook{}, fmt.Errorf("estimate: %w", err)
+	}
+	return o, o.estimate(l.plan, e, now)
 }
 
 // Start implements [Service].
@@ -123,8 +127,8 @@ const (
 const unitBytes = 1024
 
 // estimate fills in what a migration of e by plan takes.
-func (o *Outlook) estimate(plan migrate.Plan, e migrate.Extent) error {
-	slots, err := plan.Span(e)
+func (o *Outlook) estimate(plan migrate.Plan, e migrate.Extent, now time.Time) error {
+	slots, err := plan.Span(e, now)
 	o.Slots = slots.Hi - slots.Lo
 	if err != nil || e.Rows == 0 {
 		return err

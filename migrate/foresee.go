@@ -1,0 +1,56 @@
+package migrate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// A spanner is a state that cannot keep just any slots.
+type spanner interface{ Holds(Survey) error }
+
+// foresee looks at what a survey would find now, and returns what is worth
+// knowing of it.
+func (m *Migration) foresee(ctx context.Context) ([]Finding, error) {
+	extent, err := m.source.Extent(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("survey the source: %w", err)
+	}
+	now, err := m.source.Now(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("survey the source: %w", err)
+	}
+	slots, err := m.plan.Span(extent, now)
+	if s, ok := m.state.(spanner); ok && err == nil {
+		err = s.Holds(Survey{Slots: slots})
+	}
+	if err != nil {
+		return unfit(err)
+	}
+	return m.plan.beyondNow(extent, now), nil
+}
+
+// unfit returns what is wrong with slots as a finding.
+func unfit(err error) ([]Finding, error) {
+	if e, ok := errors.AsType[*PlanError](err); ok {
+		return []Finding{{Severity: Refusal, Field: e.Field, Message: e.Message, Remedy: e.Remedy}}, nil
+	}
+	if errors.Is(err, ErrOffAxis) {
+		return []Finding{{Severity: Refusal, Field: "slots.by", Message: err.Error(), Remedy: "remove that row, or cut the slots by what the keys are"}}, nil
+	}
+	return nil, err
+}
+
+// beyondNow warns of keys that are not copied because they lie in the future.
+func (p Plan) beyondNow(e Extent, now time.Time) []Finding {
+	a := p.Axis()
+	if e.Max == nil || a.By == ByInteger || p.Slots.To != nil {
+		return nil
+	}
+	if i, err := a.Index(e.Max); err != nil || i <= a.At(now) {
+		return nil
+	}
+	return []Finding{{Severity: Warning, Field: "slots.to", Message: fmt.Sprintf("key %s lies in the future of the database's clock: rows beyond the slot of now are left to the application, not copied", e.Max),
+		Remedy: "mend what a full verification finds missing with --repair, or name a to beyond them, for which the copy waits"}}
+}
