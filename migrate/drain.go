@@ -4,35 +4,51 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // drainBatch is how many left-over keys are dealt with at once.
 const drainBatch = 500
 
-// drain writes the rows that double-writers noted and may not have written,
-// and reports whether none is left of those whose transactions began before.
-// A row is read from the source after its note, so it is as new as the note.
-func (m *Migration) drain(h *hold) (done bool, err error) {
+// drain writes the rows that double-writers noted and may not have written, and
+// returns when none is left of those whose transactions began before. A row is
+// read from the source after its note, so it is as new as the note.
+//
+// Whatever a transaction from before has noted can be seen once all of those
+// have ended, so the greatest ID that can be seen then bounds it. Notes with
+// greater IDs are of transactions that began later: their writers are alive, and
+// whoever waited for there to be none would wait for the traffic to end.
+func (m *Migration) drain(h *hold) error {
 	box, ok := m.source.(Outbox)
 	if !ok {
-		return true, nil
+		return nil
 	}
 	if err := m.settle(h); err != nil {
-		return false, err
+		return err
+	}
+	newest, none, err := box.Newest(h)
+	if err != nil || none {
+		return err
 	}
 	w := m.sink.Writer()
 	for {
-		left, none, err := box.Pending(h, drainBatch)
-		if err != nil || none || len(left) == 0 {
-			return err == nil, err
+		left, err := pendingUpTo(h, box, newest)
+		if err != nil || len(left) == 0 {
+			return err
 		}
 		if err := m.rewrite(h, w, left); err != nil {
-			return false, fmt.Errorf("drain the outbox: %w", err)
+			return fmt.Errorf("drain the outbox: %w", err)
 		}
 		if err := box.Clear(h, left); err != nil {
-			return false, fmt.Errorf("drain the outbox: %w", err)
+			return fmt.Errorf("drain the outbox: %w", err)
 		}
 	}
+}
+
+// pendingUpTo returns the oldest notes, those with an ID above newest left out.
+func pendingUpTo(ctx context.Context, box Outbox, newest int64) ([]Left, error) {
+	left, _, err := box.Pending(ctx, drainBatch)
+	return slices.DeleteFunc(left, func(l Left) bool { return l.ID > newest }), err
 }
 
 // rewrite brings the sink to what the source has of keys.

@@ -83,6 +83,15 @@ func (w *world) run(ctx context.Context, n int) {
 	}
 }
 
+// finishesWithin runs a pod and reports whether it finishes in time.
+func (w *world) finishesWithin(d time.Duration) bool {
+	ctx, cancel := context.WithTimeout(w.t.Context(), d)
+	defer cancel()
+	w.run(ctx, 1)
+	w.pods.Wait()
+	return w.report().Status == migrate.Finished
+}
+
 func (w *world) begin() {
 	w.t.Helper()
 	if s, err := w.pod().Start(context.Background()); err != nil || s != migrate.ToStart {

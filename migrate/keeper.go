@@ -150,7 +150,7 @@ func (m *Migration) carryOn(h *hold, term Term, v View, s step) (done bool, err 
 		}
 	}
 	if s.drain {
-		if done, err := m.drain(h); err != nil || !done {
+		if err := m.drain(h); err != nil {
 			return false, err
 		}
 	}

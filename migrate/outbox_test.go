@@ -1,8 +1,12 @@
 package migrate_test
 
 import (
+	"context"
+	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/tallystick/tallystick/migrate"
 )
@@ -57,5 +61,47 @@ func TestALeftDeletionIsBuriedWithItsVersion(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// TestTheOutboxIsDoneWithUnderTraffic: some notes are always under way, as of
+// writers that need 20 ms between the source and the sink. What one that died
+// has left is dealt with all the same.
+func TestTheOutboxIsDoneWithUnderTraffic(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.fill(0, 20)
+		ctx, cancel := context.WithCancel(t.Context())
+		var writers sync.WaitGroup
+		for n := range 8 {
+			k := w.key(0)
+			writers.Go(func() { w.doubleWrite(ctx, k, time.Duration(n)*3*time.Millisecond) })
+		}
+		left := w.key(0)
+		w.source.Put(row(left, 1, "left"))
+		w.source.Note(left)
+		w.begin()
+		if !w.finishesWithin(time.Minute) {
+			t.Errorf("after a minute it is %s in phase %s", w.report().Status, w.report().Phase)
+		}
+		cancel()
+		writers.Wait()
+		if _, there := w.sink.Row(left); !there {
+			t.Error("finished without a row that was left")
+		}
+	})
+}
+
+// doubleWrite writes new versions of a row all the time, with notes.
+func (w *world) doubleWrite(ctx context.Context, k migrate.Key, late time.Duration) {
+	time.Sleep(late)
+	for v := int64(1); ctx.Err() == nil; v++ {
+		w.source.Put(row(k, v, "x"))
+		w.source.Note(k)
+		time.Sleep(20 * time.Millisecond)
+		w.sink.Put(row(k, v, "x"))
+		left, _, _ := w.source.Pending(ctx, 1000)
+		w.source.Clear(ctx, slices.DeleteFunc(left, func(l migrate.Left) bool { return !l.Key.Equal(k) }))
+		time.Sleep(time.Millisecond)
 	}
 }

@@ -60,7 +60,10 @@ type Settler interface {
 // An Outbox is a source with the table into which the double-writer puts the
 // keys it is about to write to the sink.
 type Outbox interface {
-	// Pending returns up to limit keys that a double-writer left, the oldest
+	// Newest returns the greatest ID of the notes that can be seen, 0 if there
+	// are none. none tells that there is no such table.
+	Newest(ctx context.Context) (id int64, none bool, err error)
+	// Pending returns up to limit keys that a double-writer left, the least ID
 	// first. none tells that there is no such table.
 	Pending(ctx context.Context, limit int) (left []Left, none bool, err error)
 	// Clear removes what was dealt with.
@@ -70,7 +73,7 @@ type Outbox interface {
 // A Left is a key that a double-writer noted and did not remove.
 type Left struct {
 	Key     Key
-	ID      string // of the note
+	ID      int64  // of the note, from a sequence that grows
 	Ref     string // how the sink names the item; "": the note does not say
 	Version int64  // of the change, a deletion too; 0: the note does not say
 }

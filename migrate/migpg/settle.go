@@ -95,9 +95,18 @@ const OutboxDDL = `create table if not exists tallystick_outbox (
 );
 alter table tallystick_outbox add column if not exists version bigint`
 
+// Newest implements [migrate.Outbox].
+func (s *Source) Newest(ctx context.Context) (id int64, none bool, err error) {
+	err = s.pool.QueryRow(ctx, "select coalesce(max(id), 0)::int8 from tallystick_outbox where table_name = any($1)", s.tableNames()).Scan(&id)
+	if sqlState(err, "42P01") {
+		return 0, true, nil
+	}
+	return id, false, failed("read outbox", err)
+}
+
 // Pending implements [migrate.Outbox].
 func (s *Source) Pending(ctx context.Context, limit int) (left []migrate.Left, none bool, err error) {
-	rows, err := s.pool.Query(ctx, `select id::text, key, coalesce(to_jsonb(o)->>'ref', ''), coalesce(to_jsonb(o)->>'version', '0')::int8
+	rows, err := s.pool.Query(ctx, `select id::int8, key, coalesce(to_jsonb(o)->>'ref', ''), coalesce(to_jsonb(o)->>'version', '0')::int8
 		from tallystick_outbox o where table_name = any($1) order by id limit $2`, s.tableNames(), limit)
 	if err == nil {
 		left, err = pgx.CollectRows(rows, readNote)
@@ -126,12 +135,12 @@ func (s *Source) tableNames() []string {
 
 // Clear implements [migrate.Outbox].
 func (s *Source) Clear(ctx context.Context, left []migrate.Left) error {
-	ids := make([]string, len(left))
+	ids := make([]int64, len(left))
 	for i, l := range left {
 		ids[i] = l.ID
 	}
 	err := pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{AccessMode: pgx.ReadWrite}, func(tx pgx.Tx) error {
-		_, err := tx.Exec(ctx, "delete from tallystick_outbox where id = any($1::text[]::int8[])", ids)
+		_, err := tx.Exec(ctx, "delete from tallystick_outbox where id = any($1::int8[])", ids)
 		return err
 	})
 	if onReplica(err) {

@@ -70,7 +70,13 @@ func TestOutboxHoldsWhatIsLeft(t *testing.T) {
 	if left, none, err := s.Pending(t.Context(), 10); err != nil || !none || left != nil {
 		t.Fatalf("no table: %v, %v, %v", left, none, err)
 	}
+	if _, none, err := s.Newest(t.Context()); err != nil || !none {
+		t.Fatalf("no table: %v, %v", none, err)
+	}
 	run(t, db, migpg.OutboxDDL)
+	if id, none, err := s.Newest(t.Context()); err != nil || none || id != 0 {
+		t.Fatalf("an empty table: %d, %v, %v", id, none, err)
+	}
 	run(t, db, "insert into tallystick_outbox (table_name, key, ref, version) values ('t', '1~b%2B', 'b~1', 9007199254740993), ('u', '2', null, 1), ('public.t', '3', null, null), ('other.t', '4', null, 1)")
 	run(t, open1, "begin; insert into tallystick_outbox (table_name, key) values ('t', '5')")
 	left, none, err := s.Pending(t.Context(), 10)
@@ -82,6 +88,9 @@ func TestOutboxHoldsWhatIsLeft(t *testing.T) {
 	}
 	if l := left[0]; l.Ref != "b~1" || l.Version != 9007199254740993 || left[1].Ref != "" || left[1].Version != 0 {
 		t.Errorf("%+v", left)
+	}
+	if id, none, err := s.Newest(t.Context()); err != nil || none || id != 3 {
+		t.Errorf("of the table's notes that can be seen, the newest is %d, %v, %v", id, none, err)
 	}
 	run(t, open1, "commit")
 	if err := s.Clear(t.Context(), left); err != nil {

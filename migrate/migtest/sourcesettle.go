@@ -112,7 +112,7 @@ func (t *sourceTransactions) openAt(upTo int) []chan struct{} {
 // sourceOutbox is the table of notes, which is there from the first note on.
 type sourceOutbox struct {
 	notes sync.Mutex
-	noted int
+	noted int64
 	kept  []migrate.Left
 }
 
@@ -130,9 +130,22 @@ func (o *sourceOutbox) Leave(left ...migrate.Left) {
 	defer o.notes.Unlock()
 	for _, l := range left {
 		o.noted++
-		l.ID = strconv.Itoa(o.noted)
+		l.ID = o.noted
 		o.kept = append(o.kept, l)
 	}
+}
+
+// Newest implements [migrate.Outbox].
+func (s *Source) Newest(ctx context.Context) (id int64, none bool, err error) {
+	if err := s.enter(ctx, SourcePending); err != nil {
+		return 0, false, err
+	}
+	s.notes.Lock()
+	defer s.notes.Unlock()
+	if n := len(s.kept); n > 0 {
+		id = s.kept[n-1].ID
+	}
+	return id, s.noted == 0, nil
 }
 
 // Pending implements [migrate.Outbox].
