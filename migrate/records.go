@@ -10,7 +10,9 @@ type Records interface {
 	// Quarantine adds rows that could not be stored, as the owner of c. A key
 	// that is there already is replaced.
 	Quarantine(ctx context.Context, c Claim, rows []Quarantined) error
-	// Quarantined returns up to limit rows in quarantine after the key after.
+	// Quarantined returns up to limit rows in quarantine after the key after,
+	// all if it is "". Fewer than limit mean the end: the key of the first row
+	// may be "" too.
 	Quarantined(ctx context.Context, after string, limit int) ([]Quarantined, error)
 	// Clear takes rows out of quarantine.
 	Clear(ctx context.Context, keys []Key) error

@@ -6,6 +6,9 @@ import (
 	"time"
 )
 
+// replayRows is how many rows in quarantine are tried again at once.
+const replayRows = 100
+
 // Replay tries the rows in quarantine again, as the source has them now. It
 // returns how many are settled, written or gone from the source, and how many
 // stay.
@@ -13,10 +16,10 @@ func (m *Migration) Replay(ctx context.Context) (settled, left int, err error) {
 	if _, err := m.Open(ctx); err != nil {
 		return 0, 0, err
 	}
-	w, after := m.sink.Writer(), ""
-	for {
-		page, err := m.state.Quarantined(ctx, after, 100)
-		if err != nil || len(page) == 0 {
+	w := m.sink.Writer()
+	for after, end := "", false; !end; {
+		page, err := m.state.Quarantined(ctx, after, replayRows)
+		if end = len(page) < replayRows; err != nil || len(page) == 0 {
 			return settled, left, err
 		}
 		after = page[len(page)-1].Key.String()
@@ -30,6 +33,7 @@ func (m *Migration) Replay(ctx context.Context) (settled, left int, err error) {
 		settled += len(done)
 		left += len(page) - len(done)
 	}
+	return settled, left, nil
 }
 
 // replayPage returns the keys that are settled.

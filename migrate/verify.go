@@ -88,14 +88,18 @@ func (m *Migration) record(ctx context.Context, verifier string, v Verdict) erro
 // inQuarantine returns the keys of all rows in quarantine.
 func (m *Migration) inQuarantine(ctx context.Context) (map[string]bool, error) {
 	keys := make(map[string]bool)
+	const limit = 1000
 	for after := ""; ; {
-		page, err := m.state.Quarantined(ctx, after, 1000)
-		if err != nil || len(page) == 0 {
-			return keys, err
+		page, err := m.state.Quarantined(ctx, after, limit)
+		if err != nil {
+			return nil, err
 		}
 		for _, q := range page {
 			after = q.Key.String()
 			keys[after] = true
+		}
+		if len(page) < limit {
+			return keys, nil
 		}
 	}
 }

@@ -21,9 +21,9 @@ import (
 const quarantinePage = 500
 
 func (j *job) eachQuarantined(ctx context.Context, f func(migrate.Quarantined) error) error {
-	for after := ""; ; {
+	for after, end := "", false; !end; {
 		page, err := j.state.Quarantined(ctx, after, quarantinePage)
-		if err != nil || len(page) == 0 {
+		if end = len(page) < quarantinePage; err != nil || len(page) == 0 {
 			return err
 		}
 		for _, q := range page {
@@ -33,6 +33,7 @@ func (j *job) eachQuarantined(ctx context.Context, f func(migrate.Quarantined) e
 		}
 		after = page[len(page)-1].Key.String()
 	}
+	return nil
 }
 
 // quarantined counts the rows in quarantine.

@@ -77,6 +77,11 @@ func testQuarantine(t *testing.T, s *stateTest) {
 	ok(t, s.Clear(ctx, []migrate.Key{want[0].Key, want[2].Key, {"unknown"}}))
 	same(t, "cleared", page("", 3), []migrate.Quarantined{want[1], want[3], want[4]})
 	same(t, "after one that is gone", page(want[2].Key.String(), 1), want[3:4])
+	empty := migrate.Quarantined{Key: migrate.Key{""}, Reason: "empty", Slot: "s", At: time.Now().UTC()}
+	ok(t, s.Quarantine(ctx, c, []migrate.Quarantined{empty}))
+	same(t, "an empty key", page("", 2), []migrate.Quarantined{empty, want[1]})
+	ok(t, s.Clear(ctx, []migrate.Key{empty.Key}))
+	same(t, "without it", page("", 1), want[1:2])
 }
 
 func testVerdict(t *testing.T, s *stateTest) {
