@@ -9,6 +9,7 @@ import (
 
 	"github.com/tallystick/tallystick/coupon"
 	"github.com/tallystick/tallystick/coupon/coupontest"
+	"github.com/tallystick/tallystick/shard"
 )
 
 // TestFaultCouponHistory kills two servers in turn while callers do everything to
@@ -45,6 +46,31 @@ func TestFaultCouponHistory(t *testing.T) {
 	}
 	if kills == 0 || unknown == 0 {
 		t.Error("nothing was disturbed")
+	}
+	c.sweep(t)
+	c.audit(t, coupontest.Books{Campaign: campaign.ID, Users: plan.Users, Batches: []string{"b"}})
+}
+
+// sweep drives on at once what the dead have left.
+func (c *coupons) sweep(t *testing.T) {
+	s := coupon.NewService(c.direct.Store, c.direct.Control, coupon.Options{})
+	defer s.Close()
+	for _, at := range shard.All() {
+		if err := s.Sweep(t.Context(), at, -time.Minute); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// audit fails the test where the books do not balance.
+func (c *coupons) audit(t *testing.T, books coupontest.Books) {
+	t.Helper()
+	found, err := books.Audit(t.Context(), c.direct.Store, c.direct.Control)
+	if err != nil {
+		t.Error(err)
+	}
+	for _, problem := range found {
+		t.Error(problem)
 	}
 }
 

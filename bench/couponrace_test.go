@@ -124,10 +124,7 @@ func TestFaultClaimedToTheLast(t *testing.T) {
 	if g.none.Before(g.last) {
 		t.Errorf("none left was said %v before the last success began", g.last.Sub(g.none))
 	}
-	found, err := books.Audit(t.Context(), c.direct.Store, c.direct.Control)
-	if err != nil || len(found) > 0 {
-		t.Errorf("%q, %v", found, err)
-	}
+	c.audit(t, books)
 }
 
 // given is what claims came to.
