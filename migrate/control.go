@@ -7,6 +7,36 @@ import (
 	"time"
 )
 
+// CheckState fails with [ErrOtherPlan] unless the state is this migration's, or
+// nobody's yet.
+func (m *Migration) CheckState(ctx context.Context) error {
+	_, err := m.view(ctx)
+	return err
+}
+
+// view returns a view of this migration.
+func (m *Migration) view(ctx context.Context) (View, error) {
+	v, err := m.state.View(ctx)
+	if err == nil {
+		err = m.plan.owns(v.Plan)
+	}
+	return v, err
+}
+
+// Reset forgets everything in the state, which may be of another plan of this
+// migration. It fails with [ErrOtherPlan] if it is of another migration, and
+// with [ErrWrongStatus] while claims are live.
+func (m *Migration) Reset(ctx context.Context) error {
+	err := m.CheckState(ctx)
+	if e, ok := errors.AsType[*OtherPlanError](err); ok && !e.OtherMigration() {
+		err = nil
+	}
+	if err != nil {
+		return err
+	}
+	return m.state.Reset(ctx)
+}
+
 // Start asks for the migration to begin or to go on. It returns the status
 // after it: TO_START, or what it was already when there was nothing to do. It
 // fails with [ErrWrongStatus] while the migration is stopping.

@@ -9,7 +9,8 @@ import (
 var (
 	// ErrTransient: it may work when tried again.
 	ErrTransient = errors.New("migrate: failed for now")
-	// ErrOtherPlan: the state belongs to another plan of the same name.
+	// ErrOtherPlan: the state belongs to another migration, or to another plan
+	// of this one; see [OtherPlanError].
 	ErrOtherPlan = errors.New("migrate: another plan")
 	// ErrStateLost: the state was emptied or set back while the migration
 	// went on. Nothing may continue until it is reset.

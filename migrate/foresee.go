@@ -10,9 +10,21 @@ import (
 // A spanner is a state that cannot keep just any slots.
 type spanner interface{ Holds(Survey) error }
 
-// foresee looks at what a survey would find now, and returns what is worth
-// knowing of it.
-func (m *Migration) foresee(ctx context.Context) ([]Finding, error) {
+// foresee looks at the state and, unless the source was refused and need not
+// have an extent, at what a survey would find now. It returns what is worth
+// knowing of that.
+func (m *Migration) foresee(ctx context.Context, refused bool) ([]Finding, error) {
+	err := m.CheckState(ctx)
+	if e, ok := errors.AsType[*OtherPlanError](err); ok {
+		return []Finding{{Severity: Refusal, Field: "state", Message: e.difference(), Remedy: e.Remedy()}}, nil
+	}
+	if err != nil || refused || m.source == nil {
+		return nil, err
+	}
+	return m.foreseeSlots(ctx)
+}
+
+func (m *Migration) foreseeSlots(ctx context.Context) ([]Finding, error) {
 	extent, err := m.source.Extent(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("survey the source: %w", err)

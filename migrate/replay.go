@@ -36,57 +36,29 @@ func (m *Migration) Replay(ctx context.Context) (settled, left int, err error) {
 	return settled, left, nil
 }
 
-// replayPage returns the keys that are settled.
-func (m *Migration) replayPage(ctx context.Context, w Writer, page []Quarantined) ([]Key, error) {
-	keys := make([]Key, len(page))
-	for i, q := range page {
-		keys[i] = q.Key
-	}
-	rows, err := m.source.Get(ctx, keys, true)
-	if err != nil {
-		return nil, err
-	}
-	present := make(map[string]Row, len(rows))
-	for _, r := range rows {
-		present[r.Key.String()] = r
-	}
-	var done []Key
-	for _, k := range keys {
-		ok := true
-		if r, there := present[k.String()]; there {
-			if ok, err = m.replayRow(ctx, w, r); err != nil {
-				return done, err
-			}
+// replayPage returns the keys that are settled. One row is in memory at a time:
+// what is in quarantine may be large.
+func (m *Migration) replayPage(ctx context.Context, w Writer, page []Quarantined) (done []Key, err error) {
+	for _, q := range page {
+		ok, err := m.replayRow(ctx, w, q.Key)
+		if err != nil {
+			return done, err
 		}
 		if ok {
-			done = append(done, k)
+			done = append(done, q.Key)
 		}
 	}
 	return done, nil
 }
 
-// replayRow reports whether a row is in the sink now.
-func (m *Migration) replayRow(ctx context.Context, w Writer, r Row) (bool, error) {
-	mapped, err := m.mapping(r)
-	if err != nil {
-		return false, nil
+// replayRow reports whether a row is in the sink now, or gone from the source.
+func (m *Migration) replayRow(ctx context.Context, w Writer, k Key) (bool, error) {
+	rows, err := m.source.Get(ctx, []Key{k}, true)
+	if err != nil || len(rows) == 0 {
+		return err == nil, err
 	}
-	if _, err := m.sink.Expect(mapped); err != nil {
-		return false, nil
-	}
-	results, err := w.Write(ctx, []Row{mapped})
-	if err != nil {
-		return false, err
-	}
-	switch results[0].Outcome {
-	case Refused:
-		return false, nil
-	case Unknown:
-		return false, ErrTransient
-	case Differs:
-		_, err = w.Replace(ctx, mapped)
-	}
-	return err == nil, err
+	r, err := m.storeRow(ctx, w, rows[0])
+	return err == nil && r.Outcome != Refused, err
 }
 
 // signatureLife is how long AWS accepts a signed request: a put that was sent
@@ -173,10 +145,7 @@ func (m *Migration) Preflight(ctx context.Context) ([]Finding, error) {
 	if _, ok := m.source.(Settler); !ok {
 		all = append(all, Finding{Severity: Warning, Field: "source", Message: "the source cannot tell when open transactions have ended", Remedy: "verify in full before you rely on it"})
 	}
-	if m.source == nil || FirstRefusal(all) != nil { // which need not have an extent
-		return all, nil
-	}
-	more, err := m.foresee(ctx)
+	more, err := m.foresee(ctx, FirstRefusal(all) != nil)
 	return append(all, more...), err
 }
 

@@ -34,9 +34,9 @@ type HeldSlot struct {
 	Rows   int64  `json:"rows"`
 }
 
-// Report returns the status as it is now.
+// Report returns the status as it is now, or fails with [ErrOtherPlan].
 func (m *Migration) Report(ctx context.Context) (Report, error) {
-	v, err := m.state.View(ctx)
+	v, err := m.view(ctx)
 	if err != nil {
 		return Report{}, err
 	}

@@ -10,7 +10,7 @@ import (
 // nothing: the run that follows copies them again, which the mode makes
 // harmless. Rows that cannot be stored are returned with their reasons.
 func (m *Migration) Try(ctx context.Context, only *Slot, maxRows int64) (Counts, []Quarantined, error) {
-	v, err := m.state.View(ctx)
+	v, err := m.view(ctx)
 	if err != nil {
 		return Counts{}, nil, err
 	}

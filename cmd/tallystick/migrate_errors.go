@@ -48,8 +48,8 @@ func describeMigration(err error) (failure, bool) {
 	if ok && errors.Is(err, migrate.ErrStateLost) {
 		f.Remedy = "run `tallystick migrate reset`, then start again: what was written stays"
 	}
-	if ok && errors.Is(err, migrate.ErrOtherPlan) && f.Remedy == "" {
-		f.Remedy = "use the plan that it was started with, or another name and state"
+	if e, other := errors.AsType[*migrate.OtherPlanError](err); ok && other {
+		f.Remedy = e.Remedy()
 	}
 	return f, ok
 }

@@ -78,14 +78,18 @@ const (
 	allParts
 )
 
-// open reads the plan and opens the parts of the migration.
+// open reads the plan and opens the parts of the migration. It refuses a state
+// that is another's.
 func (p *planFile) open(ctx context.Context, parts openParts, log *slog.Logger) (*job, error) {
 	plan, err := p.read()
 	if err != nil {
 		return nil, err
 	}
 	j := &job{plan: plan}
-	if err := j.open(ctx, parts, log); err != nil {
+	if err = j.open(ctx, parts, log); err == nil {
+		err = j.m.CheckState(ctx)
+	}
+	if err != nil {
 		return nil, closed(err, j)
 	}
 	return j, nil

@@ -116,7 +116,7 @@ func (c *cli) reset(ctx context.Context, plan migrate.Plan) (err error) {
 	if err := j.open(ctx, onlyState, nil); err != nil {
 		return interrupted(ctx, err)
 	}
-	if err := j.state.Reset(ctx); err != nil {
+	if err := j.m.Reset(ctx); err != nil {
 		return interrupted(ctx, err)
 	}
 	return c.printStatus(plan, migrate.NotStarted, false)

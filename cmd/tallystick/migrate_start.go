@@ -23,9 +23,9 @@ it was started already or is finished, the command says so and succeeds.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			parts := onlyState
 			err := p.within(cmd, onlyState, func(ctx context.Context, j *job) error {
-				begun, err := j.begun(ctx)
-				if !begun {
-					parts = allParts // which slots there are is asked of the source
+				v, err := j.state.View(ctx)
+				if err != nil || v.Generation == 0 {
+					parts = allParts // they are looked at
 					return err
 				}
 				return p.c.start(ctx, j)

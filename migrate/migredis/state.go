@@ -14,7 +14,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tallystick/tallystick/migrate"
-	"github.com/tallystick/tallystick/migrate/internal/board"
 )
 
 var _ migrate.State = (*State)(nil)
@@ -147,7 +146,7 @@ func (s *State) Open(ctx context.Context, plan migrate.PlanRecord) error {
 		return fmt.Errorf("open: the plan in the state: %w", err)
 	}
 	if theirs.Hash != plan.Hash {
-		return fmt.Errorf("open: %w", &board.OtherPlan{Theirs: theirs, Ours: plan})
+		return fmt.Errorf("open: %w", &migrate.OtherPlanError{Theirs: theirs, Ours: plan})
 	}
 	s.joined(reply[1].(string), reply[0].(int64), theirs)
 	return nil

@@ -119,7 +119,7 @@ func (s *State) Open(ctx context.Context, plan migrate.PlanRecord) error {
 			b.header.Epoch++
 		}
 		if b.plan.Hash != plan.Hash {
-			return &OtherPlan{Theirs: b.plan, Ours: plan}
+			return &migrate.OtherPlanError{Theirs: b.plan, Ours: plan}
 		}
 		s.belong(b)
 		return b.put(keyPlan, b.plan)

@@ -1,0 +1,58 @@
+package migrate
+
+import (
+	"fmt"
+	"strings"
+)
+
+// An OtherPlanError is the error of a plan that is not the one in the state. It
+// matches [ErrOtherPlan].
+type OtherPlanError struct{ Theirs, Ours PlanRecord }
+
+// owns returns an [OtherPlanError] if a state with the plan theirs is not p's.
+func (p Plan) owns(theirs PlanRecord) error {
+	if ours := p.record(); theirs.Hash != "" && (theirs.Hash != ours.Hash || theirs.Name != ours.Name) {
+		return &OtherPlanError{theirs, ours}
+	}
+	return nil
+}
+
+// OtherMigration reports whether the state is not even of a migration of the
+// same name.
+func (e *OtherPlanError) OtherMigration() bool { return e.Theirs.Name != e.Ours.Name }
+
+// Remedy says what to do.
+func (e *OtherPlanError) Remedy() string {
+	if e.OtherMigration() {
+		return "choose another state.prefix, or with a file another state.path: each migration has its own"
+	}
+	return "use the plan that it was started with, or another name and state"
+}
+
+// Error says where the plans differ first.
+func (e *OtherPlanError) Error() string {
+	return fmt.Sprintf("%v: %s", ErrOtherPlan, e.difference())
+}
+
+// Unwrap returns [ErrOtherPlan].
+func (e *OtherPlanError) Unwrap() error { return ErrOtherPlan }
+
+func (e *OtherPlanError) difference() string {
+	if e.OtherMigration() {
+		return fmt.Sprintf("the state is of %q, this plan is %q", e.Theirs.Name, e.Ours.Name)
+	}
+	theirs, ours := strings.Split(e.Theirs.Text, "\n"), strings.Split(e.Ours.Text, "\n")
+	for i := range max(len(theirs), len(ours)) {
+		if a, b := quotedLine(theirs, i), quotedLine(ours, i); a != b {
+			return fmt.Sprintf("line %d is %s here and %s in the state", i+1, b, a)
+		}
+	}
+	return fmt.Sprintf("its hash is %s here and %s in the state", e.Ours.Hash, e.Theirs.Hash)
+}
+
+func quotedLine(lines []string, i int) string {
+	if i >= len(lines) {
+		return "missing"
+	}
+	return fmt.Sprintf("%q", lines[i])
+}
