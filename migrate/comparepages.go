@@ -7,20 +7,31 @@ import (
 )
 
 // full compares every row of the source, then looks up every item of the sink
-// in the source, and reads again what is not equal. It goes on from the mark,
-// if there is one.
+// in the source, and reads again what is not equal or was noted by
+// double-writers. It goes on from the mark, if there is one.
 func (v *verification) full(ctx context.Context) error {
 	err := v.begin(ctx)
 	if err != nil {
 		return err
 	}
 	if err = v.walk(ctx); err == nil {
-		err = v.recheck(ctx, v.suspects)
+		err = v.look(ctx)
 	}
 	if err != nil {
 		v.marks.leave(ctx)
 	}
 	return err
+}
+
+// look reads again what is suspected after the walk.
+func (v *verification) look(ctx context.Context) error {
+	if err := v.noted(ctx); err != nil {
+		return err
+	}
+	if err := v.recheck(ctx, v.suspects); err != nil {
+		return err
+	}
+	return v.unnamed(ctx)
 }
 
 func (v *verification) walk(ctx context.Context) error {
@@ -34,6 +45,11 @@ func (v *verification) walk(ctx context.Context) error {
 	}
 	if v.o.Only != nil || v.marks.now().Scanned {
 		return nil
+	}
+	if v.marks.now().Position == "" {
+		if err := v.notedBefore(ctx); err != nil {
+			return err
+		}
 	}
 	if err := v.extras(ctx); err != nil {
 		return err

@@ -114,6 +114,7 @@ type verification struct {
 	began      time.Time       // by the state's clock, for what another one says to be before or after
 	aside      map[string]bool // keys in quarantine, which are counted and not compared
 	marks      *marker         // of a full one
+	notes      notes           // of double-writers, for a full one
 
 	mu       sync.Mutex
 	compared int64

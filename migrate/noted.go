@@ -1,0 +1,134 @@
+package migrate
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// maxNotes bounds the notes that a verification looks at.
+const maxNotes = maxSuspects
+
+// notes are what a verification knows of those that double-writers left.
+type notes struct {
+	before  map[int64]bool // by ID: they were there before the sink was scanned
+	unnamed map[int64]bool // by ID: they do not name the item
+}
+
+// outbox returns the source's outbox, nil if it has none or what is verified is
+// not everything.
+func (v *verification) outbox(ctx context.Context) (Outbox, error) {
+	box, ok := v.m.source.(Outbox)
+	if !ok || v.o.Only != nil {
+		return nil, nil
+	}
+	_, none, err := box.Newest(ctx)
+	if err != nil || none {
+		return nil, err
+	}
+	return box, nil
+}
+
+// pending returns the notes that are left.
+func (v *verification) pending(ctx context.Context) ([]Left, error) {
+	box, err := v.outbox(ctx)
+	if err != nil || box == nil {
+		return nil, err
+	}
+	left, _, err := box.Pending(ctx, maxNotes)
+	if err == nil && len(left) == maxNotes {
+		err = fmt.Errorf("the outbox has %d notes or more that double-writers left: deal with them and verify again, it goes on from here", maxNotes)
+	}
+	return left, err
+}
+
+// notedBefore remembers the notes that there are before the sink is scanned. If
+// one of them is of a deletion, the scan comes upon the item.
+func (v *verification) notedBefore(ctx context.Context) error {
+	left, err := v.pending(ctx)
+	if err != nil {
+		return fmt.Errorf("verify: read the outbox: %w", err)
+	}
+	v.notes.before = make(map[int64]bool, len(left))
+	for _, l := range left {
+		v.notes.before[l.ID] = true
+	}
+	return nil
+}
+
+// noted suspects every row with a note of a transaction that began before: its
+// double-writer may have died before it wrote the sink, after the row had been
+// compared. What a later one changes is of after the verification.
+func (v *verification) noted(ctx context.Context) error {
+	box, err := v.outbox(ctx)
+	if err != nil || box == nil {
+		return err
+	}
+	if err := v.awaitOpen(ctx); err != nil {
+		return fmt.Errorf("verify: %w", err)
+	}
+	left, err := v.pending(ctx)
+	if err != nil {
+		return fmt.Errorf("verify: read the outbox: %w", err)
+	}
+	v.note(0, v.suspectsOf(left))
+	return nil
+}
+
+// awaitOpen returns when the transactions that are open now have ended. Those
+// that last too long are an error: it is not known what they will change.
+func (v *verification) awaitOpen(ctx context.Context) error {
+	patience := time.Duration(v.m.plan.State.StallTimeout)
+	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("open for %s: end it and verify again, it goes on from here", patience))
+	defer cancel()
+	return v.m.try(ctx, func() error { return v.m.settle(ctx) })
+}
+
+// suspectsOf returns the rows of notes, each once for every item that a note
+// names.
+func (v *verification) suspectsOf(left []Left) (all []suspect) {
+	v.notes.unnamed = map[int64]bool{}
+	seen := map[[2]string]bool{}
+	for _, l := range left {
+		key := l.Key.String()
+		if l.Ref == "" && !v.notes.before[l.ID] {
+			v.notes.unnamed[l.ID] = true
+		}
+		if !v.aside[key] && !seen[[2]string{key, l.Ref}] {
+			seen[[2]string{key, l.Ref}] = true
+			all = append(all, suspect{key: l.Key, stored: Stored{Key: l.Key, Ref: l.Ref}})
+		}
+	}
+	return all
+}
+
+// unnamed lists as unsettled the rows that are gone and whose notes neither are
+// gone nor name the item: nobody can look that up. The next verification scans
+// the sink after the deletion.
+func (v *verification) unnamed(ctx context.Context) error {
+	if len(v.notes.unnamed) == 0 {
+		return nil
+	}
+	left, err := v.pending(ctx)
+	if err != nil {
+		return fmt.Errorf("verify: read the outbox: %w", err)
+	}
+	left = slices.DeleteFunc(left, func(l Left) bool { return !v.notes.unnamed[l.ID] || v.aside[l.Key.String()] })
+	for chunk := range slices.Chunk(left, recheckRows) {
+		keys := make([]Key, len(chunk))
+		for i, l := range chunk {
+			keys[i] = l.Key
+		}
+		rows, err := v.get(ctx, keys)
+		if err != nil {
+			return err
+		}
+		for _, k := range keys {
+			if rows[k.String()] == nil {
+				v.list(&v.found.Unsettled, suspect{key: k})
+			}
+		}
+	}
+	return nil
+}
