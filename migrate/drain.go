@@ -2,9 +2,9 @@ package migrate
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
+	"time"
 )
 
 // drainBatch is how many left-over keys are dealt with at once.
@@ -18,7 +18,7 @@ const drainBatch = 500
 // have ended, so the greatest ID that can be seen then bounds it. Notes with
 // greater IDs are of transactions that began later: their writers are alive, and
 // whoever waited for there to be none would wait for the traffic to end.
-func (m *Migration) drain(h *hold) error {
+func (m *Migration) drain(h *hold, term Term) error {
 	box, ok := m.source.(Outbox)
 	if !ok {
 		return nil
@@ -30,13 +30,13 @@ func (m *Migration) drain(h *hold) error {
 	if err != nil || none {
 		return err
 	}
-	w := m.sink.Writer()
+	d := drainage{m, h, m.sink.Writer()}
 	for {
 		left, err := pendingUpTo(h, box, newest)
 		if err != nil || len(left) == 0 {
 			return err
 		}
-		if err := m.rewrite(h, w, left); err != nil {
+		if err := d.rewrite(term, left); err != nil {
 			return fmt.Errorf("drain the outbox: %w", err)
 		}
 		if err := box.Clear(h, left); err != nil {
@@ -51,69 +51,72 @@ func pendingUpTo(ctx context.Context, box Outbox, newest int64) ([]Left, error) 
 	return slices.DeleteFunc(left, func(l Left) bool { return l.ID > newest }), err
 }
 
-// rewrite brings the sink to what the source has of keys.
-func (m *Migration) rewrite(h *hold, w Writer, left []Left) error {
-	keys := make([]Key, len(left))
-	for i, l := range left {
-		keys[i] = l.Key
-	}
-	rows, err := m.source.Get(h, keys, true)
-	if err != nil {
-		return err
-	}
-	there := make(map[string]bool, len(rows))
-	for _, r := range rows {
-		there[r.Key.String()] = true
-		mapped, err := m.mapping(r)
-		if err != nil {
-			return fmt.Errorf("row %s: %w", r.Key, err)
-		}
-		if err := m.put(h, w, mapped); err != nil {
-			return fmt.Errorf("row %s: %w", r.Key, err)
-		}
-		h.advanced()
-	}
+// A drainage is a drain of the outbox under way.
+type drainage struct {
+	m *Migration
+	h *hold
+	w Writer
+}
+
+// rewrite brings the sink to what the source has of keys. What can never be
+// stored goes into quarantine. One row is in memory at a time.
+func (d drainage) rewrite(term Term, left []Left) error {
+	var aside []Quarantined
 	for _, l := range left {
-		if there[l.Key.String()] {
-			continue
-		}
-		if err := m.buryLeft(h, w, l); err != nil {
+		r, err := d.rewriteOne(l)
+		if err != nil {
 			return fmt.Errorf("row %s: %w", l.Key, err)
 		}
-		h.advanced()
+		if r.Outcome == Refused {
+			d.m.log.Warn("row in quarantine", "key", l.Key.String(), "reason", r.Reason)
+			aside = append(aside, Quarantined{Key: l.Key, Reason: r.Reason, Slot: "outbox", At: time.Now().UTC()})
+		}
+		d.h.advanced()
 	}
-	return nil
+	if len(aside) == 0 {
+		return nil
+	}
+	return d.m.try(d.h, func() error { return d.m.state.SetAside(d.h, term, aside) })
 }
 
-// put writes one row, over another of the same version too.
-func (m *Migration) put(ctx context.Context, w Writer, r Row) error {
-	result, err := store(ctx, w, r)
-	if err == nil && result.Outcome == Refused {
-		err = errors.New(result.Reason)
+// rewriteOne brings the sink to what the source has of one key.
+func (d drainage) rewriteOne(l Left) (Result, error) {
+	rows, err := d.m.source.Get(d.h, []Key{l.Key}, true)
+	switch {
+	case err != nil:
+		return Result{}, err
+	case len(rows) == 0:
+		return d.bury(l)
 	}
-	return err
+	return d.m.storeRow(d.h, d.w, rows[0])
 }
 
-// buryLeft puts a tombstone in the place of an item whose row was deleted by a
+// storeRow writes a row of the source, over another of the same version too,
+// unless it can never be stored.
+func (m *Migration) storeRow(ctx context.Context, w Writer, r Row) (Result, error) {
+	mapped, err := m.mapping(r)
+	if err == nil {
+		_, err = m.sink.Expect(mapped)
+	}
+	if err != nil {
+		return Result{Outcome: Refused, Reason: err.Error()}, nil
+	}
+	return store(ctx, w, mapped)
+}
+
+// bury puts a tombstone in the place of an item whose row was deleted by a
 // double-writer that died before it had done so itself. It has the version of
 // the deletion, also where the sink has nothing: a put of the row that comes
 // late must find it. Of a note without one it has the version after the item's.
-func (m *Migration) buryLeft(ctx context.Context, w Writer, l Left) error {
-	if l.Ref == "" {
-		m.log.Warn("a deletion was left and its note does not name the item: verify in full", "key", l.Key.String())
-		return nil
+func (d drainage) bury(l Left) (Result, error) {
+	switch {
+	case l.Ref == "":
+		d.m.log.Warn("a deletion was left and its note does not name the item: verify in full", "key", l.Key.String())
+		return Result{Outcome: AlreadyNewer}, nil
+	case l.Version != 0:
+		return buryAt(d.h, d.w, l)
 	}
-	var r Result
-	var err error
-	if l.Version != 0 {
-		r, err = buryAt(ctx, w, l)
-	} else {
-		r, err = m.buryNext(ctx, w, l.Ref)
-	}
-	if err == nil && r.Outcome == Refused {
-		err = errors.New(r.Reason)
-	}
-	return err
+	return d.buryNext(l.Ref)
 }
 
 // buryTries is how often an item that changes while it is looked at is tried to
@@ -121,13 +124,13 @@ func (m *Migration) buryLeft(ctx context.Context, w Writer, l Left) error {
 const buryTries = 10
 
 // buryNext puts a tombstone of the version after the item's in its place.
-func (m *Migration) buryNext(ctx context.Context, w Writer, ref string) (Result, error) {
+func (d drainage) buryNext(ref string) (Result, error) {
 	for range buryTries {
-		items, err := m.sink.Refresh(ctx, []Stored{{Ref: ref}})
+		items, err := d.m.sink.Refresh(d.h, []Stored{{Ref: ref}})
 		if err != nil || !items[0].Found || items[0].Tombstone {
 			return Result{Outcome: AlreadyNewer}, err
 		}
-		if r, err := w.Bury(ctx, items[0]); err != nil || r.Outcome != AlreadyNewer {
+		if r, err := d.w.Bury(d.h, items[0]); err != nil || r.Outcome != AlreadyNewer {
 			return r, err
 		}
 	}

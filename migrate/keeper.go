@@ -139,6 +139,7 @@ func covers(spans []Span, s Span) bool {
 // carryOn does a step and reports whether it is done. If the process dies
 // before its last call, the next Keeper decides the same again.
 func (m *Migration) carryOn(h *hold, term Term, v View, s step) (done bool, err error) {
+	m.awaited.begin(v)
 	if s.settle {
 		if err := m.settle(h); err != nil {
 			return false, err
@@ -150,7 +151,7 @@ func (m *Migration) carryOn(h *hold, term Term, v View, s step) (done bool, err 
 		}
 	}
 	if s.drain {
-		if err := m.drain(h); err != nil {
+		if err := m.drain(h, term); err != nil {
 			return false, err
 		}
 	}
@@ -180,23 +181,6 @@ func (m *Migration) layOut(ctx context.Context, term Term) error {
 	err = m.state.Survey(ctx, term, s)
 	if err != nil && !errors.Is(err, ErrWrongStatus) { // then the move comes too late, too
 		return fmt.Errorf("write which slots there are: %w", err)
-	}
-	return nil
-}
-
-// settle returns when every transaction that is open now has ended, so that
-// what they wrote is visible to whoever reads afterwards.
-func (m *Migration) settle(ctx context.Context) error {
-	s, ok := m.source.(Settler)
-	if !ok {
-		return nil
-	}
-	token, err := s.Settled(ctx)
-	if err != nil {
-		return fmt.Errorf("await open transactions: %w", err)
-	}
-	if err := s.Await(ctx, token); err != nil {
-		return fmt.Errorf("await open transactions: %w", err)
 	}
 	return nil
 }

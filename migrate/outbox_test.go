@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tallystick/tallystick/migrate"
+	"github.com/tallystick/tallystick/migrate/migtest"
 )
 
 // TestALeftDeletionIsBuriedWithItsVersion: whatever the sink had when the
@@ -90,6 +91,72 @@ func TestTheOutboxIsDoneWithUnderTraffic(t *testing.T) {
 			t.Error("finished without a row that was left")
 		}
 	})
+}
+
+// TestANotedRowThatCannotBeStoredIsSetAside: the outbox is done with all the
+// same, one row in memory at a time.
+func TestANotedRowThatCannotBeStoredIsSetAside(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.fill(0, 5)
+		bad, good := w.key(0), w.key(0)
+		w.source.Put(row(bad, 1, "too large"), row(good, 1, "good"))
+		w.sink.Refuse = func(r migrate.Row) string { return map[string]string{bad.String(): "over 400 KB"}[r.Key.String()] }
+		w.source.Note(bad, good, bad)
+		w.begin()
+		if !w.finishesWithin(time.Hour) {
+			t.Fatalf("it is %s in phase %s", w.report().Status, w.report().Phase)
+		}
+		rows, err := w.state.Pod().Quarantined(t.Context(), "", 10)
+		if err != nil || len(rows) != 1 || !rows[0].Key.Equal(bad) || rows[0].Reason == "" || w.report().Rows.Quarantined < 1 {
+			t.Errorf("in quarantine are %v, %v; counted %d", rows, err, w.report().Rows.Quarantined)
+		}
+		if _, there := w.sink.Row(good); !there {
+			t.Error("the row beside it is not there")
+		}
+		if left, _, _ := w.source.Pending(t.Context(), 1); len(left) > 0 {
+			t.Errorf("%v is left", left)
+		}
+	})
+}
+
+// TestLargeRowsAreBroughtOneByOne: by the drain and by a replay, neither of which
+// knows before how large they are.
+func TestLargeRowsAreBroughtOneByOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.fill(0, 30)
+		bad := true
+		w.sink.Refuse = func(migrate.Row) string { return map[bool]string{true: "over 400 KB"}[bad] }
+		for _, r := range w.source.All() {
+			w.source.Note(r.Key)
+		}
+		source := &gets{Source: w.source}
+		m := migrate.New(w.plan, source, w.sink, w.state.Pod(), migrate.Options{})
+		w.begin()
+		if err := m.Run(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		bad = false
+		if settled, left, err := m.Replay(t.Context()); settled != 30 || left != 0 || err != nil {
+			t.Errorf("settled %d, left %d, %v", settled, left, err)
+		}
+		if source.locked < 60 || source.most != 1 {
+			t.Errorf("%d reads, of up to %d rows", source.locked, source.most)
+		}
+	})
+}
+
+// gets is a source of which is known how many rows are got at once.
+type gets struct {
+	*migtest.Source
+	locked, most int
+}
+
+func (g *gets) Get(ctx context.Context, keys []migrate.Key, lock bool) ([]migrate.Row, error) {
+	g.locked++
+	g.most = max(g.most, len(keys))
+	return g.Source.Get(ctx, keys, lock)
 }
 
 // doubleWrite writes new versions of a row all the time, with notes.

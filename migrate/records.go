@@ -10,6 +10,9 @@ type Records interface {
 	// Quarantine adds rows that could not be stored, as the owner of c. A key
 	// that is there already is replaced.
 	Quarantine(ctx context.Context, c Claim, rows []Quarantined) error
+	// SetAside adds rows that no slot is read for, as the Keeper of term. Those
+	// that are not there yet are counted.
+	SetAside(ctx context.Context, term Term, rows []Quarantined) error
 	// Quarantined returns up to limit rows in quarantine after the key after,
 	// all if it is "". Fewer than limit mean the end: the key of the first row
 	// may be "" too.

@@ -50,3 +50,17 @@ func TestALeftDeletionOfVersionZeroIsBuried(t *testing.T) {
 		t.Errorf("%d notes are left, and %v", m.notes(), item)
 	}
 }
+
+// TestANotedRowThatCannotBeStoredIsSetAside: the outbox is done with all the
+// same, and the end tells.
+func TestANotedRowThatCannotBeStoredIsSetAside(t *testing.T) {
+	t.Parallel()
+	m := newNoted(t, stateInRedis)
+	m.exec("UPDATE room_events SET data = jsonb_build_object('x', repeat('y', 500000)) WHERE id = $1", ulidAt(0, 1))
+	m.note(ulidAt(0, 1), nil, nil)
+	m.ended(m.pod("--start"), 3)
+	if n := m.notes(); n > 0 {
+		t.Errorf("%d notes are left", n)
+	}
+	m.want("tallystick migrate report -f plan.yaml --quarantine", 0, ulidAt(0, 1))
+}

@@ -10,18 +10,36 @@ import (
 
 // Quarantine implements [migrate.Records].
 func (s *State) Quarantine(ctx context.Context, c migrate.Claim, rows []migrate.Quarantined) error {
+	a := s.owner(c)
+	if err := a.aside(rows); err != nil {
+		return fmt.Errorf("quarantine: %w", err)
+	}
+	_, err := s.owning(ctx, "quarantine", c, a)
+	return err
+}
+
+// SetAside implements [migrate.Records].
+func (s *State) SetAside(ctx context.Context, t migrate.Term, rows []migrate.Quarantined) error {
+	a := args{"keeper": leader(t)}
+	if err := a.aside(rows); err != nil {
+		return fmt.Errorf("set aside: %w", err)
+	}
+	_, err := s.registered(ctx, "set aside", "setaside", a)
+	return err
+}
+
+// aside adds rows for the quarantine.
+func (a args) aside(rows []migrate.Quarantined) error {
 	keys, texts := make([]string, len(rows)), make([]string, len(rows))
 	for i, q := range rows {
 		text, err := json.Marshal(q)
 		if err != nil {
-			return fmt.Errorf("quarantine: %w", err)
+			return err
 		}
 		keys[i], texts[i] = q.Key.String(), string(text)
 	}
-	a := s.owner(c)
 	a["keys"], a["rows"] = keys, texts
-	_, err := s.owning(ctx, "quarantine", c, a)
-	return err
+	return nil
 }
 
 // Quarantined implements [migrate.Records]. Rows come in the order of their

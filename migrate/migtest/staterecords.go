@@ -84,6 +84,28 @@ func testQuarantine(t *testing.T, s *stateTest) {
 	same(t, "without it", page("", 1), want[1:2])
 }
 
+// testAside: the Keeper's, whose new rows count.
+func testAside(t *testing.T, s *stateTest) {
+	s.start(t, 3)
+	ctx := t.Context()
+	first, second := migrate.Quarantined{Key: migrate.Key{"1"}, Reason: "too big"}, migrate.Quarantined{Key: migrate.Key{"2"}, Reason: "too big"}
+	term, err := s.Lead(ctx, "k", time.Minute)
+	ok(t, err)
+	ok(t, s.SetAside(ctx, term, nil))
+	ok(t, s.SetAside(ctx, term, []migrate.Quarantined{first}))
+	first.Reason = "too old"
+	ok(t, s.SetAside(ctx, term, []migrate.Quarantined{first, second}))
+	ok(t, s.Resign(ctx, term))
+	is(t, s.SetAside(ctx, term, []migrate.Quarantined{{Key: migrate.Key{"3"}}}), migrate.ErrNotHeld)
+	_, err = s.Lead(ctx, "k", time.Minute)
+	ok(t, err)
+	is(t, s.SetAside(ctx, term, []migrate.Quarantined{{Key: migrate.Key{"4"}}}), migrate.ErrNotHeld)
+	rows, err := s.Quarantined(ctx, "", 10)
+	ok(t, err)
+	same(t, "set aside", rows, []migrate.Quarantined{first, second})
+	same(t, "counted", s.view(t).Counts, migrate.Counts{Quarantined: 2})
+}
+
 func testVerdict(t *testing.T, s *stateTest) {
 	s.start(t, 3)
 	_, found, err := s.Verdict(t.Context())
@@ -190,6 +212,7 @@ func calls(ctx context.Context, s migrate.State, c migrate.Claim, term migrate.T
 		"advance":      func() error { return s.Advance(ctx, term, migrate.PhaseDone) },
 		"resign":       func() error { return s.Resign(ctx, term) },
 		"quarantined":  func() error { _, err := s.Quarantined(ctx, "", 1); return err },
+		"set aside":    func() error { return s.SetAside(ctx, term, nil) },
 		"clear":        func() error { return s.Clear(ctx, []migrate.Key{{"k"}}) },
 		"ledger":       func() error { _, err := s.Ledger(ctx, 0, 1); return err },
 		"set verdict":  func() error { return s.SetVerdict(ctx, "v", migrate.Verdict{}) },

@@ -52,6 +52,7 @@ func TestState(t *testing.T, open func(t testing.TB) StateFixture) {
 		{"phases", testPhases},
 		{"ledger", testLedger},
 		{"quarantine", testQuarantine},
+		{"set aside by the keeper", testAside},
 		{"verdict", testVerdict},
 		{"the mark of a verification", testMarks},
 		{"reset", testReset},

@@ -20,6 +20,22 @@ func (s *State) Quarantine(ctx context.Context, c migrate.Claim, rows []migrate.
 	})
 }
 
+// SetAside implements [migrate.Records].
+func (s *State) SetAside(ctx context.Context, t migrate.Term, rows []migrate.Quarantined) error {
+	return s.leading(ctx, "set aside", t, func(b *board) error {
+		for _, q := range rows {
+			key := quarantine + q.Key.String()
+			if b.tx.Get(key) == nil {
+				b.header.Counts.Quarantined++
+			}
+			if err := b.put(key, q); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
 // Quarantined implements [migrate.Records]. Rows come in the order of their
 // keys' text.
 func (s *State) Quarantined(ctx context.Context, after string, limit int) ([]migrate.Quarantined, error) {
