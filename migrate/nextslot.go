@@ -77,7 +77,8 @@ func (m *Migration) claim(ctx context.Context, k walk) (Claim, error) {
 
 // skipEmpty looks for the nearest row in the order of the walk and reports
 // whether it lies in c's slot. If not, it finishes the slot with all empty ones
-// up to that row.
+// up to that row. A row whose key does not tell where it sorts may lie in c's
+// slot: that is read, and nothing is skipped.
 //
 // If the process dies before Finish, the slot is claimed again when the claim
 // has expired.
@@ -94,8 +95,9 @@ func (m *Migration) skipEmpty(ctx context.Context, c Claim, k walk) (found bool,
 	}
 	at := i
 	if found {
-		if at, err = m.axis.Index(key); err != nil {
-			return false, errors.Join(err, m.letGo(ctx, c))
+		var ok bool
+		if at, ok = m.axis.place(key); !ok {
+			return true, nil
 		}
 		at = min(max(at, slots.Lo), slots.Hi-1) // the lowest slot may be open below
 	}

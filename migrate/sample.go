@@ -27,10 +27,9 @@ func (v *verification) samples(ctx context.Context) error {
 		if !ok {
 			break
 		}
-		if i, err = v.m.axis.Index(key); err != nil {
-			return err
+		if at, ok := v.m.axis.place(key); ok { // otherwise it may lie in any from here on
+			i = min(max(at, slots.Lo), slots.Hi-1)
 		}
-		i = min(max(i, slots.Lo), slots.Hi-1)
 		if err := v.sample(ctx, v.m.axis.Range(Slot{Index: i}, slots)); err != nil {
 			return err
 		}

@@ -53,6 +53,24 @@ func (a Axis) Index(k Key) (int64, error) {
 	return a.holding(at), nil
 }
 
+// place returns the index of the slot in whose range k sorts, and false where
+// k does not tell: it is off the axis, or spelled otherwise than the bounds of
+// slots are.
+func (a Axis) place(k Key) (i int64, ok bool) {
+	i, err := a.Index(k)
+	switch {
+	case err != nil:
+		return 0, false
+	case a.By == ByULID && !a.Lower:
+		return i, k[0] == strings.ToUpper(k[0])
+	case a.By == ByULID:
+		return i, k[0] == strings.ToLower(k[0])
+	case a.By == ByUUIDv7:
+		return i, len(k[0]) == 36 && k[0] == strings.ToLower(k[0])
+	}
+	return i, true
+}
+
 // holding returns the index of the slot that a position falls into.
 func (a Axis) holding(at int64) int64 {
 	i := at / a.Width
