@@ -38,6 +38,11 @@ func (o *couponOptions) add(f *pflag.FlagSet) {
 	f.StringVar(&o.where, "coupons", couponsEmbedded, "where coupons are: embedded, in the data folder; off; or a YAML `file` that names MariaDB servers")
 }
 
+// external reports whether the databases are servers elsewhere.
+func (o *couponOptions) external() bool {
+	return o.where != couponsEmbedded && o.where != couponsOff
+}
+
 // couponDatabases are the databases of coupons and the keys of their codes.
 type couponDatabases struct {
 	Control string           `yaml:"control"`

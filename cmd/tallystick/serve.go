@@ -110,6 +110,9 @@ func (c *cli) serve(ctx context.Context, o serveOptions) (err error) {
 	defer func() { err = errors.Join(err, store.Close()) }()
 
 	service := sequence.NewService(store, sequence.ServiceOptions{Logger: logger})
+	if o.coupons.external() && o.store.kind == storeBolt {
+		logger.Warn("campaigns take their numbers from this server's own file of sequences: with a second server on the same databases use --store dynamodb")
+	}
 	coupons, err := o.coupons.open(ctx, o.store.data, service, logger)
 	if err != nil {
 		return err
