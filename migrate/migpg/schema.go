@@ -31,6 +31,7 @@ type schema struct {
 	oid     uint32
 	schema  string
 	table   string
+	bare    bool     // the table's name alone means this one
 	kind    string   // as in pg_class.relkind
 	names   []string // of all columns
 	columns []column // that are read, in the order of the table
@@ -78,8 +79,9 @@ func wanted(plan migrate.Plan, name string) bool {
 // find returns the table that name means.
 func find(ctx context.Context, db querier, name string) (*schema, error) {
 	s := &schema{}
-	err := db.QueryRow(ctx, `select c.oid, n.nspname, c.relname, c.relkind::text from pg_class c join pg_namespace n on n.oid = c.relnamespace
-		where c.oid = to_regclass($1)`, quoted(name)).Scan(&s.oid, &s.schema, &s.table, &s.kind)
+	err := db.QueryRow(ctx, `select c.oid, n.nspname, c.relname, c.relkind::text,
+		coalesce(to_regclass(quote_ident(c.relname)) = c.oid, not exists (select from pg_class o where o.relname = c.relname and o.relkind in ('r', 'p', 'm', 'v', 'f') and o.oid <> c.oid))
+		from pg_class c join pg_namespace n on n.oid = c.relnamespace where c.oid = to_regclass($1)`, quoted(name)).Scan(&s.oid, &s.schema, &s.table, &s.kind, &s.bare)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
 		return nil, migrate.Finding{Severity: migrate.Refusal, Field: "source.table", Message: fmt.Sprintf("table %q does not exist, or this user may not see it", name),

@@ -128,9 +128,14 @@ func readNote(row pgx.CollectableRow) (l migrate.Left, err error) {
 	return l, err
 }
 
-// tableNames returns what the double-writer may call the table.
+// tableNames returns what the double-writer may call the table: its name alone,
+// too, unless that means another one.
 func (s *Source) tableNames() []string {
-	return []string{s.plan.Source.Table, s.schema.schema + "." + s.schema.table}
+	names := []string{s.plan.Source.Table, s.schema.schema + "." + s.schema.table}
+	if s.schema.bare {
+		names = append(names, s.schema.table)
+	}
+	return names
 }
 
 // Clear implements [migrate.Outbox].

@@ -129,3 +129,21 @@ func TestOlderOutboxesAreReadAsFarAsTheyTell(t *testing.T) {
 		t.Errorf("%v, %v", found, err)
 	}
 }
+
+// TestANameAloneIsOfTheTableThatItMeans: of several schemas' the one that the
+// search path finds, and the only one where it finds none.
+func TestANameAloneIsOfTheTableThatItMeans(t *testing.T) {
+	db := connect(t, realtest.PostgresDSN(t))
+	run(t, db, numbersTable+"create schema b; create table b.t (like t including all); create table b.u (like t including all);"+
+		migpg.OutboxDDL+"; insert into tallystick_outbox (table_name, key) values ('t', '1'), ('u', '2'), ('public.t', '3'), ('b.t', '4'), ('b.u', '5')")
+	for table, want := range map[string]string{"t": "13", "public.t": "13", "b.t": "4", "b.u": "25"} {
+		left, _, err := open(t, planOf(db, table, "id")).Pending(t.Context(), 10)
+		got := ""
+		for _, l := range left {
+			got += l.Key[0]
+		}
+		if err != nil || got != want {
+			t.Errorf("of %s: notes %s, %v; want %s", table, got, err, want)
+		}
+	}
+}
