@@ -126,7 +126,7 @@ func (v *verification) unnamed(ctx context.Context) error {
 		}
 		for _, k := range keys {
 			if rows[k.String()] == nil {
-				v.list(&v.found.Unsettled, suspect{key: k})
+				v.list(&v.found.Unsettled, &v.found.Totals.Unsettled, suspect{key: k})
 			}
 		}
 	}

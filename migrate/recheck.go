@@ -73,7 +73,7 @@ func (v *verification) lookAgain(ctx context.Context, chunk []suspect, last, too
 		case !last || now.moved(s) && !tooLong:
 			still = append(still, now)
 		case now.moved(s):
-			v.list(&v.found.Unsettled, now)
+			v.list(&v.found.Unsettled, &v.found.Totals.Unsettled, now)
 		default:
 			if err := v.conclude(ctx, l, now, row); err != nil {
 				return nil, err
@@ -143,11 +143,11 @@ func (v *verification) conclude(ctx context.Context, l likeness, s suspect, row 
 	}
 	switch l {
 	case missing:
-		v.list(&v.found.Missing, s)
+		v.list(&v.found.Missing, &v.found.Totals.Missing, s)
 	case extra:
-		v.list(&v.found.Extra, s)
+		v.list(&v.found.Extra, &v.found.Totals.Extra, s)
 	default:
-		v.list(&v.found.Different, s)
+		v.list(&v.found.Different, &v.found.Totals.Different, s)
 	}
 	return nil
 }
@@ -160,6 +160,7 @@ func (v *verification) unmended(s suspect, why string) {
 	k := s.name()
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	v.found.Totals.Unmended++
 	if len(v.found.Unmended) < maxListed {
 		v.found.Unmended = append(v.found.Unmended, Unmended{Key: k, Reason: why})
 	}

@@ -65,8 +65,18 @@ type Verdict struct {
 	Extra       []Key      `json:"extra"`
 	Unsettled   []Key      `json:"unsettled"`
 	Unmended    []Unmended `json:"unmended,omitempty"` // of those, by a repair
+	Totals      Totals     `json:"totals"`
 	Quarantined int64      `json:"quarantined"`
 	Plan        string     `json:"plan"`
 	Since       time.Time  `json:"since"` // the first row was compared; what was compared is of then or later
 	At          time.Time  `json:"at"`
+}
+
+// Totals are how many there are of what a verdict lists the first 1,000 of each.
+type Totals struct {
+	Missing   int64 `json:"missing"`
+	Different int64 `json:"different"`
+	Extra     int64 `json:"extra"`
+	Unsettled int64 `json:"unsettled"`
+	Unmended  int64 `json:"unmended,omitempty"`
 }

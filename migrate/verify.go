@@ -145,12 +145,17 @@ func (v *verification) note(compared int64, suspects []suspect) {
 	}
 }
 
-// list adds a key, unless it is there or the list is long already.
-func (v *verification) list(keys *[]Key, s suspect) {
+// list counts a key and adds it, unless it is there. To a list that is long
+// already nothing is added.
+func (v *verification) list(keys *[]Key, total *int64, s suspect) {
 	k := s.name()
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if len(*keys) < maxListed && !slices.ContainsFunc(*keys, k.Equal) {
+	switch {
+	case len(*keys) == maxListed:
+		*total++
+	case !slices.ContainsFunc(*keys, k.Equal):
+		*total++
 		*keys = append(*keys, k)
 	}
 }

@@ -42,10 +42,10 @@ type verdictCounts struct {
 	Verdict     string    `json:"verdict"`
 	Mode        string    `json:"mode"`
 	Compared    int64     `json:"compared"`
-	Missing     int       `json:"missing"`
-	Different   int       `json:"different"`
-	Extra       int       `json:"extra"`
-	Unsettled   int       `json:"unsettled"`
+	Missing     int64     `json:"missing"`
+	Different   int64     `json:"different"`
+	Extra       int64     `json:"extra"`
+	Unsettled   int64     `json:"unsettled"`
 	Quarantined int64     `json:"quarantined"`
 	At          time.Time `json:"at"`
 }
@@ -55,8 +55,8 @@ func viewReport(r migrate.Report) statusView {
 	view := statusView{Report: r}
 	if v := r.Verdict; v != nil {
 		view.Verdict = &verdictCounts{
-			Verdict: verdictWord(*v), Mode: v.Mode, Compared: v.Compared, Missing: len(v.Missing), Different: len(v.Different),
-			Extra: len(v.Extra), Unsettled: len(v.Unsettled), Quarantined: v.Quarantined, At: v.At,
+			Verdict: verdictWord(*v), Mode: v.Mode, Compared: v.Compared, Missing: v.Totals.Missing, Different: v.Totals.Different,
+			Extra: v.Totals.Extra, Unsettled: v.Totals.Unsettled, Quarantined: v.Quarantined, At: v.At,
 		}
 	}
 	return view

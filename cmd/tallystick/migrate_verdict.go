@@ -33,6 +33,7 @@ type verdictView struct {
 	Extra       []string       `json:"extra"`
 	Unsettled   []string       `json:"unsettled"`
 	Unmended    []unmendedView `json:"unmended,omitempty"`
+	Totals      migrate.Totals `json:"totals"`
 	Quarantined int64          `json:"quarantined"`
 	Plan        string         `json:"plan"`
 	Since       time.Time      `json:"since"`
@@ -57,7 +58,7 @@ func viewVerdict(v migrate.Verdict) verdictView {
 	view := verdictView{
 		Verdict: verdictWord(v), Mode: v.Mode, Compared: v.Compared, Resumed: v.Resumed,
 		Missing: keyWords(v.Missing), Different: keyWords(v.Different), Extra: keyWords(v.Extra), Unsettled: keyWords(v.Unsettled),
-		Unmended: viewUnmended(v.Unmended), Quarantined: v.Quarantined, Plan: v.Plan, Since: v.Since, At: v.At,
+		Unmended: viewUnmended(v.Unmended), Totals: v.Totals, Quarantined: v.Quarantined, Plan: v.Plan, Since: v.Since, At: v.At,
 	}
 	if v.Mode == "counts" {
 		view.SourceRows, view.SinkRows = &v.SourceRows, &v.SinkRows
@@ -118,7 +119,7 @@ func (c *cli) printMended(v migrate.Verdict) (err error) {
 	case len(v.Unmended) == 0:
 		_, err = fmt.Fprintln(c.out, "mended; verify again")
 	default:
-		_, err = fmt.Fprintf(c.out, "%d not mended; verify again\n", len(v.Unmended))
+		_, err = fmt.Fprintf(c.out, "%s; verify again\n", figure(v.Totals.Unmended, len(v.Unmended), "not mended"))
 	}
 	return err
 }
@@ -128,6 +129,15 @@ func verdictFigures(v migrate.Verdict) string {
 	if v.Mode == "counts" {
 		return fmt.Sprintf("%d rows in the source, %d in the sink", v.SourceRows, v.SinkRows)
 	}
-	return fmt.Sprintf("%d compared, %d missing, %d different, %d extra, %d unsettled",
-		v.Compared, len(v.Missing), len(v.Different), len(v.Extra), len(v.Unsettled))
+	t := v.Totals
+	return fmt.Sprintf("%d compared, %s, %s, %s, %s", v.Compared, figure(t.Missing, len(v.Missing), "missing"), figure(t.Different, len(v.Different), "different"),
+		figure(t.Extra, len(v.Extra), "extra"), figure(t.Unsettled, len(v.Unsettled), "unsettled"))
+}
+
+// figure returns how many rows are what, of which so many are listed.
+func figure(total int64, listed int, what string) string {
+	if total > int64(listed) {
+		return fmt.Sprintf("%d %s (first %d listed)", total, what, listed)
+	}
+	return fmt.Sprintf("%d %s", total, what)
 }

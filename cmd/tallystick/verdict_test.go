@@ -31,3 +31,13 @@ func TestAVerdictsWordIsOfTheWorst(t *testing.T) {
 		}
 	}
 }
+
+// TestAVerdictsFiguresAreOfAllRows: also of those that are not listed.
+func TestAVerdictsFiguresAreOfAllRows(t *testing.T) {
+	v := migrate.Verdict{Mode: "full", Compared: 20_000, Missing: make([]migrate.Key, 1_000), Extra: make([]migrate.Key, 2),
+		Totals: migrate.Totals{Missing: 1_768, Extra: 2}}
+	want := "20000 compared, 1768 missing (first 1000 listed), 0 different, 2 extra, 0 unsettled"
+	if got := verdictFigures(v); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}

@@ -53,8 +53,21 @@ func decodeVerdict(m *migratev1.Verdict) migrate.Verdict {
 	return migrate.Verdict{
 		Clean: m.GetClean(), Mode: m.GetMode(), Compared: m.GetCompared(),
 		Missing: keys(m.GetMissing()), Different: keys(m.GetDifferent()), Extra: keys(m.GetExtra()), Unsettled: keys(m.GetUnsettled()),
-		Quarantined: m.GetQuarantined(), Plan: m.GetPlan(), At: m.GetAt().AsTime(), Since: m.GetSince().AsTime(),
-		Resumed: m.GetResumed(), SourceRows: m.GetSourceRows(), SinkRows: m.GetSinkRows(),
+		Unmended: decodeUnmended(m.GetUnmended()), Quarantined: m.GetQuarantined(), Plan: m.GetPlan(), At: m.GetAt().AsTime(), Since: m.GetSince().AsTime(),
+		Resumed: m.GetResumed(), SourceRows: m.GetSourceRows(), SinkRows: m.GetSinkRows(), Totals: decodeTotals(m.GetTotals()),
+	}
+}
+
+func decodeUnmended(ms []*migratev1.Unmended) (all []migrate.Unmended) {
+	for _, m := range ms {
+		all = append(all, migrate.Unmended{Key: keys([]string{m.GetKey()})[0], Reason: m.GetReason()})
+	}
+	return all
+}
+
+func decodeTotals(m *migratev1.Totals) migrate.Totals {
+	return migrate.Totals{
+		Missing: m.GetMissing(), Different: m.GetDifferent(), Extra: m.GetExtra(), Unsettled: m.GetUnsettled(), Unmended: m.GetUnmended(),
 	}
 }
 

@@ -49,9 +49,21 @@ func encodeVerdict(v migrate.Verdict) *migratev1.Verdict {
 	return &migratev1.Verdict{
 		Clean: v.Clean, Mode: v.Mode, Compared: v.Compared,
 		Missing: words(v.Missing), Different: words(v.Different), Extra: words(v.Extra), Unsettled: words(v.Unsettled),
-		Quarantined: v.Quarantined, Plan: v.Plan, At: timestamppb.New(v.At), Since: timestamppb.New(v.Since),
+		Unmended: encodeUnmended(v.Unmended), Quarantined: v.Quarantined, Plan: v.Plan, At: timestamppb.New(v.At), Since: timestamppb.New(v.Since),
 		Resumed: v.Resumed, SourceRows: v.SourceRows, SinkRows: v.SinkRows,
+		Totals: &migratev1.Totals{
+			Missing: v.Totals.Missing, Different: v.Totals.Different, Extra: v.Totals.Extra,
+			Unsettled: v.Totals.Unsettled, Unmended: v.Totals.Unmended,
+		},
 	}
+}
+
+func encodeUnmended(all []migrate.Unmended) []*migratev1.Unmended {
+	ms := make([]*migratev1.Unmended, len(all))
+	for i, u := range all {
+		ms[i] = &migratev1.Unmended{Key: u.Key.String(), Reason: u.Reason}
+	}
+	return ms
 }
 
 // words returns keys as words.

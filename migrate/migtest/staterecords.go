@@ -121,7 +121,7 @@ func testVerdict(t *testing.T, s *stateTest) {
 		return v
 	}
 	bad := migrate.Verdict{Mode: "counts", Compared: 4, Missing: []migrate.Key{{"a", "~"}}, Different: []migrate.Key{{"b"}, {""}},
-		Extra: []migrate.Key{{"c"}}, Unsettled: []migrate.Key{{"d"}}, Quarantined: 5, Plan: "h1", Since: at, At: at}
+		Extra: []migrate.Key{{"c"}}, Unsettled: []migrate.Key{{"d"}}, Totals: migrate.Totals{Missing: 1<<53 + 1, Unsettled: 1}, Quarantined: 5, Plan: "h1", Since: at, At: at}
 	worse := bad
 	worse.Mode, worse.Compared = "samples", 9
 	sooner, later := bad, bad // with and without digits of a second

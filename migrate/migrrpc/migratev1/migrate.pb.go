@@ -973,6 +973,8 @@ type Verdict struct {
 	SourceRows    int64                  `protobuf:"varint,12,opt,name=source_rows,json=sourceRows,proto3" json:"source_rows,omitempty"` // of counts
 	SinkRows      int64                  `protobuf:"varint,13,opt,name=sink_rows,json=sinkRows,proto3" json:"sink_rows,omitempty"`       // of counts, without tombstones
 	Since         *timestamppb.Timestamp `protobuf:"bytes,14,opt,name=since,proto3" json:"since,omitempty"`                              // when the first row was compared
+	Totals        *Totals                `protobuf:"bytes,15,opt,name=totals,proto3" json:"totals,omitempty"`
+	Unmended      []*Unmended            `protobuf:"bytes,16,rep,name=unmended,proto3" json:"unmended,omitempty"` // of what is missing, different or extra, by a repair
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1105,6 +1107,150 @@ func (x *Verdict) GetSince() *timestamppb.Timestamp {
 	return nil
 }
 
+func (x *Verdict) GetTotals() *Totals {
+	if x != nil {
+		return x.Totals
+	}
+	return nil
+}
+
+func (x *Verdict) GetUnmended() []*Unmended {
+	if x != nil {
+		return x.Unmended
+	}
+	return nil
+}
+
+// Unmended is a difference that a repair could not mend.
+type Unmended struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Key           string                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
+	Reason        string                 `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Unmended) Reset() {
+	*x = Unmended{}
+	mi := &file_tallystick_migrate_v1_migrate_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Unmended) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Unmended) ProtoMessage() {}
+
+func (x *Unmended) ProtoReflect() protoreflect.Message {
+	mi := &file_tallystick_migrate_v1_migrate_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Unmended.ProtoReflect.Descriptor instead.
+func (*Unmended) Descriptor() ([]byte, []int) {
+	return file_tallystick_migrate_v1_migrate_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *Unmended) GetKey() string {
+	if x != nil {
+		return x.Key
+	}
+	return ""
+}
+
+func (x *Unmended) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+// Totals are how many there are of what a verdict lists the first 1,000 of each.
+type Totals struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Missing       int64                  `protobuf:"varint,1,opt,name=missing,proto3" json:"missing,omitempty"`
+	Different     int64                  `protobuf:"varint,2,opt,name=different,proto3" json:"different,omitempty"`
+	Extra         int64                  `protobuf:"varint,3,opt,name=extra,proto3" json:"extra,omitempty"`
+	Unsettled     int64                  `protobuf:"varint,4,opt,name=unsettled,proto3" json:"unsettled,omitempty"`
+	Unmended      int64                  `protobuf:"varint,5,opt,name=unmended,proto3" json:"unmended,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Totals) Reset() {
+	*x = Totals{}
+	mi := &file_tallystick_migrate_v1_migrate_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Totals) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Totals) ProtoMessage() {}
+
+func (x *Totals) ProtoReflect() protoreflect.Message {
+	mi := &file_tallystick_migrate_v1_migrate_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Totals.ProtoReflect.Descriptor instead.
+func (*Totals) Descriptor() ([]byte, []int) {
+	return file_tallystick_migrate_v1_migrate_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *Totals) GetMissing() int64 {
+	if x != nil {
+		return x.Missing
+	}
+	return 0
+}
+
+func (x *Totals) GetDifferent() int64 {
+	if x != nil {
+		return x.Different
+	}
+	return 0
+}
+
+func (x *Totals) GetExtra() int64 {
+	if x != nil {
+		return x.Extra
+	}
+	return 0
+}
+
+func (x *Totals) GetUnsettled() int64 {
+	if x != nil {
+		return x.Unsettled
+	}
+	return 0
+}
+
+func (x *Totals) GetUnmended() int64 {
+	if x != nil {
+		return x.Unmended
+	}
+	return 0
+}
+
 type ReportRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	PageSize      uint32                 `protobuf:"varint,1,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`   // 0: 100; at most 1,000
@@ -1115,7 +1261,7 @@ type ReportRequest struct {
 
 func (x *ReportRequest) Reset() {
 	*x = ReportRequest{}
-	mi := &file_tallystick_migrate_v1_migrate_proto_msgTypes[16]
+	mi := &file_tallystick_migrate_v1_migrate_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1127,7 +1273,7 @@ func (x *ReportRequest) String() string {
 func (*ReportRequest) ProtoMessage() {}
 
 func (x *ReportRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_tallystick_migrate_v1_migrate_proto_msgTypes[16]
+	mi := &file_tallystick_migrate_v1_migrate_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1140,7 +1286,7 @@ func (x *ReportRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportRequest.ProtoReflect.Descriptor instead.
 func (*ReportRequest) Descriptor() ([]byte, []int) {
-	return file_tallystick_migrate_v1_migrate_proto_rawDescGZIP(), []int{16}
+	return file_tallystick_migrate_v1_migrate_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ReportRequest) GetPageSize() uint32 {
@@ -1167,7 +1313,7 @@ type ReportResponse struct {
 
 func (x *ReportResponse) Reset() {
 	*x = ReportResponse{}
-	mi := &file_tallystick_migrate_v1_migrate_proto_msgTypes[17]
+	mi := &file_tallystick_migrate_v1_migrate_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1179,7 +1325,7 @@ func (x *ReportResponse) String() string {
 func (*ReportResponse) ProtoMessage() {}
 
 func (x *ReportResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_tallystick_migrate_v1_migrate_proto_msgTypes[17]
+	mi := &file_tallystick_migrate_v1_migrate_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1192,7 +1338,7 @@ func (x *ReportResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportResponse.ProtoReflect.Descriptor instead.
 func (*ReportResponse) Descriptor() ([]byte, []int) {
-	return file_tallystick_migrate_v1_migrate_proto_rawDescGZIP(), []int{17}
+	return file_tallystick_migrate_v1_migrate_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ReportResponse) GetLines() []*LedgerLine {
@@ -1227,7 +1373,7 @@ type LedgerLine struct {
 
 func (x *LedgerLine) Reset() {
 	*x = LedgerLine{}
-	mi := &file_tallystick_migrate_v1_migrate_proto_msgTypes[18]
+	mi := &file_tallystick_migrate_v1_migrate_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1239,7 +1385,7 @@ func (x *LedgerLine) String() string {
 func (*LedgerLine) ProtoMessage() {}
 
 func (x *LedgerLine) ProtoReflect() protoreflect.Message {
-	mi := &file_tallystick_migrate_v1_migrate_proto_msgTypes[18]
+	mi := &file_tallystick_migrate_v1_migrate_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1252,7 +1398,7 @@ func (x *LedgerLine) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LedgerLine.ProtoReflect.Descriptor instead.
 func (*LedgerLine) Descriptor() ([]byte, []int) {
-	return file_tallystick_migrate_v1_migrate_proto_rawDescGZIP(), []int{18}
+	return file_tallystick_migrate_v1_migrate_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *LedgerLine) GetNumber() int64 {
@@ -1333,7 +1479,7 @@ type ReplayRequest struct {
 
 func (x *ReplayRequest) Reset() {
 	*x = ReplayRequest{}
-	mi := &file_tallystick_migrate_v1_migrate_proto_msgTypes[19]
+	mi := &file_tallystick_migrate_v1_migrate_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1345,7 +1491,7 @@ func (x *ReplayRequest) String() string {
 func (*ReplayRequest) ProtoMessage() {}
 
 func (x *ReplayRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_tallystick_migrate_v1_migrate_proto_msgTypes[19]
+	mi := &file_tallystick_migrate_v1_migrate_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1358,7 +1504,7 @@ func (x *ReplayRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplayRequest.ProtoReflect.Descriptor instead.
 func (*ReplayRequest) Descriptor() ([]byte, []int) {
-	return file_tallystick_migrate_v1_migrate_proto_rawDescGZIP(), []int{19}
+	return file_tallystick_migrate_v1_migrate_proto_rawDescGZIP(), []int{21}
 }
 
 type ReplayResponse struct {
@@ -1371,7 +1517,7 @@ type ReplayResponse struct {
 
 func (x *ReplayResponse) Reset() {
 	*x = ReplayResponse{}
-	mi := &file_tallystick_migrate_v1_migrate_proto_msgTypes[20]
+	mi := &file_tallystick_migrate_v1_migrate_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1383,7 +1529,7 @@ func (x *ReplayResponse) String() string {
 func (*ReplayResponse) ProtoMessage() {}
 
 func (x *ReplayResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_tallystick_migrate_v1_migrate_proto_msgTypes[20]
+	mi := &file_tallystick_migrate_v1_migrate_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1396,7 +1542,7 @@ func (x *ReplayResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplayResponse.ProtoReflect.Descriptor instead.
 func (*ReplayResponse) Descriptor() ([]byte, []int) {
-	return file_tallystick_migrate_v1_migrate_proto_rawDescGZIP(), []int{20}
+	return file_tallystick_migrate_v1_migrate_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ReplayResponse) GetSettled() int64 {
@@ -1484,7 +1630,7 @@ const file_tallystick_migrate_v1_migrate_proto_rawDesc = "" +
 	"\x04done\x18\x02 \x01(\bR\x04done\x12\x1a\n" +
 	"\bcompared\x18\x03 \x01(\x03R\bcompared\x128\n" +
 	"\averdict\x18\x04 \x01(\v2\x1e.tallystick.migrate.v1.VerdictR\averdict\x122\n" +
-	"\x05error\x18\x05 \x01(\v2\x1c.tallystick.migrate.v1.ErrorR\x05error\"\xa7\x03\n" +
+	"\x05error\x18\x05 \x01(\v2\x1c.tallystick.migrate.v1.ErrorR\x05error\"\x9b\x04\n" +
 	"\aVerdict\x12\x14\n" +
 	"\x05clean\x18\x01 \x01(\bR\x05clean\x12\x12\n" +
 	"\x04mode\x18\x02 \x01(\tR\x04mode\x12\x1a\n" +
@@ -1501,7 +1647,18 @@ const file_tallystick_migrate_v1_migrate_proto_rawDesc = "" +
 	"\vsource_rows\x18\f \x01(\x03R\n" +
 	"sourceRows\x12\x1b\n" +
 	"\tsink_rows\x18\r \x01(\x03R\bsinkRows\x120\n" +
-	"\x05since\x18\x0e \x01(\v2\x1a.google.protobuf.TimestampR\x05since\"K\n" +
+	"\x05since\x18\x0e \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x125\n" +
+	"\x06totals\x18\x0f \x01(\v2\x1d.tallystick.migrate.v1.TotalsR\x06totals\x12;\n" +
+	"\bunmended\x18\x10 \x03(\v2\x1f.tallystick.migrate.v1.UnmendedR\bunmended\"4\n" +
+	"\bUnmended\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x16\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason\"\x90\x01\n" +
+	"\x06Totals\x12\x18\n" +
+	"\amissing\x18\x01 \x01(\x03R\amissing\x12\x1c\n" +
+	"\tdifferent\x18\x02 \x01(\x03R\tdifferent\x12\x14\n" +
+	"\x05extra\x18\x03 \x01(\x03R\x05extra\x12\x1c\n" +
+	"\tunsettled\x18\x04 \x01(\x03R\tunsettled\x12\x1a\n" +
+	"\bunmended\x18\x05 \x01(\x03R\bunmended\"K\n" +
 	"\rReportRequest\x12\x1b\n" +
 	"\tpage_size\x18\x01 \x01(\rR\bpageSize\x12\x1d\n" +
 	"\n" +
@@ -1547,7 +1704,7 @@ func file_tallystick_migrate_v1_migrate_proto_rawDescGZIP() []byte {
 	return file_tallystick_migrate_v1_migrate_proto_rawDescData
 }
 
-var file_tallystick_migrate_v1_migrate_proto_msgTypes = make([]protoimpl.MessageInfo, 21)
+var file_tallystick_migrate_v1_migrate_proto_msgTypes = make([]protoimpl.MessageInfo, 23)
 var file_tallystick_migrate_v1_migrate_proto_goTypes = []any{
 	(*Error)(nil),                 // 0: tallystick.migrate.v1.Error
 	(*StatusRequest)(nil),         // 1: tallystick.migrate.v1.StatusRequest
@@ -1565,12 +1722,14 @@ var file_tallystick_migrate_v1_migrate_proto_goTypes = []any{
 	(*VerifyRequest)(nil),         // 13: tallystick.migrate.v1.VerifyRequest
 	(*VerifyResponse)(nil),        // 14: tallystick.migrate.v1.VerifyResponse
 	(*Verdict)(nil),               // 15: tallystick.migrate.v1.Verdict
-	(*ReportRequest)(nil),         // 16: tallystick.migrate.v1.ReportRequest
-	(*ReportResponse)(nil),        // 17: tallystick.migrate.v1.ReportResponse
-	(*LedgerLine)(nil),            // 18: tallystick.migrate.v1.LedgerLine
-	(*ReplayRequest)(nil),         // 19: tallystick.migrate.v1.ReplayRequest
-	(*ReplayResponse)(nil),        // 20: tallystick.migrate.v1.ReplayResponse
-	(*timestamppb.Timestamp)(nil), // 21: google.protobuf.Timestamp
+	(*Unmended)(nil),              // 16: tallystick.migrate.v1.Unmended
+	(*Totals)(nil),                // 17: tallystick.migrate.v1.Totals
+	(*ReportRequest)(nil),         // 18: tallystick.migrate.v1.ReportRequest
+	(*ReportResponse)(nil),        // 19: tallystick.migrate.v1.ReportResponse
+	(*LedgerLine)(nil),            // 20: tallystick.migrate.v1.LedgerLine
+	(*ReplayRequest)(nil),         // 21: tallystick.migrate.v1.ReplayRequest
+	(*ReplayResponse)(nil),        // 22: tallystick.migrate.v1.ReplayResponse
+	(*timestamppb.Timestamp)(nil), // 23: google.protobuf.Timestamp
 }
 var file_tallystick_migrate_v1_migrate_proto_depIdxs = []int32{
 	3,  // 0: tallystick.migrate.v1.StatusResponse.slots:type_name -> tallystick.migrate.v1.Slots
@@ -1580,30 +1739,32 @@ var file_tallystick_migrate_v1_migrate_proto_depIdxs = []int32{
 	8,  // 4: tallystick.migrate.v1.PlanResponse.findings:type_name -> tallystick.migrate.v1.Finding
 	15, // 5: tallystick.migrate.v1.VerifyResponse.verdict:type_name -> tallystick.migrate.v1.Verdict
 	0,  // 6: tallystick.migrate.v1.VerifyResponse.error:type_name -> tallystick.migrate.v1.Error
-	21, // 7: tallystick.migrate.v1.Verdict.at:type_name -> google.protobuf.Timestamp
-	21, // 8: tallystick.migrate.v1.Verdict.since:type_name -> google.protobuf.Timestamp
-	18, // 9: tallystick.migrate.v1.ReportResponse.lines:type_name -> tallystick.migrate.v1.LedgerLine
-	4,  // 10: tallystick.migrate.v1.LedgerLine.rows:type_name -> tallystick.migrate.v1.Rows
-	21, // 11: tallystick.migrate.v1.LedgerLine.at:type_name -> google.protobuf.Timestamp
-	1,  // 12: tallystick.migrate.v1.MigrationService.Status:input_type -> tallystick.migrate.v1.StatusRequest
-	6,  // 13: tallystick.migrate.v1.MigrationService.Plan:input_type -> tallystick.migrate.v1.PlanRequest
-	9,  // 14: tallystick.migrate.v1.MigrationService.Start:input_type -> tallystick.migrate.v1.StartRequest
-	11, // 15: tallystick.migrate.v1.MigrationService.Stop:input_type -> tallystick.migrate.v1.StopRequest
-	13, // 16: tallystick.migrate.v1.MigrationService.Verify:input_type -> tallystick.migrate.v1.VerifyRequest
-	16, // 17: tallystick.migrate.v1.MigrationService.Report:input_type -> tallystick.migrate.v1.ReportRequest
-	19, // 18: tallystick.migrate.v1.MigrationService.Replay:input_type -> tallystick.migrate.v1.ReplayRequest
-	2,  // 19: tallystick.migrate.v1.MigrationService.Status:output_type -> tallystick.migrate.v1.StatusResponse
-	7,  // 20: tallystick.migrate.v1.MigrationService.Plan:output_type -> tallystick.migrate.v1.PlanResponse
-	10, // 21: tallystick.migrate.v1.MigrationService.Start:output_type -> tallystick.migrate.v1.StartResponse
-	12, // 22: tallystick.migrate.v1.MigrationService.Stop:output_type -> tallystick.migrate.v1.StopResponse
-	14, // 23: tallystick.migrate.v1.MigrationService.Verify:output_type -> tallystick.migrate.v1.VerifyResponse
-	17, // 24: tallystick.migrate.v1.MigrationService.Report:output_type -> tallystick.migrate.v1.ReportResponse
-	20, // 25: tallystick.migrate.v1.MigrationService.Replay:output_type -> tallystick.migrate.v1.ReplayResponse
-	19, // [19:26] is the sub-list for method output_type
-	12, // [12:19] is the sub-list for method input_type
-	12, // [12:12] is the sub-list for extension type_name
-	12, // [12:12] is the sub-list for extension extendee
-	0,  // [0:12] is the sub-list for field type_name
+	23, // 7: tallystick.migrate.v1.Verdict.at:type_name -> google.protobuf.Timestamp
+	23, // 8: tallystick.migrate.v1.Verdict.since:type_name -> google.protobuf.Timestamp
+	17, // 9: tallystick.migrate.v1.Verdict.totals:type_name -> tallystick.migrate.v1.Totals
+	16, // 10: tallystick.migrate.v1.Verdict.unmended:type_name -> tallystick.migrate.v1.Unmended
+	20, // 11: tallystick.migrate.v1.ReportResponse.lines:type_name -> tallystick.migrate.v1.LedgerLine
+	4,  // 12: tallystick.migrate.v1.LedgerLine.rows:type_name -> tallystick.migrate.v1.Rows
+	23, // 13: tallystick.migrate.v1.LedgerLine.at:type_name -> google.protobuf.Timestamp
+	1,  // 14: tallystick.migrate.v1.MigrationService.Status:input_type -> tallystick.migrate.v1.StatusRequest
+	6,  // 15: tallystick.migrate.v1.MigrationService.Plan:input_type -> tallystick.migrate.v1.PlanRequest
+	9,  // 16: tallystick.migrate.v1.MigrationService.Start:input_type -> tallystick.migrate.v1.StartRequest
+	11, // 17: tallystick.migrate.v1.MigrationService.Stop:input_type -> tallystick.migrate.v1.StopRequest
+	13, // 18: tallystick.migrate.v1.MigrationService.Verify:input_type -> tallystick.migrate.v1.VerifyRequest
+	18, // 19: tallystick.migrate.v1.MigrationService.Report:input_type -> tallystick.migrate.v1.ReportRequest
+	21, // 20: tallystick.migrate.v1.MigrationService.Replay:input_type -> tallystick.migrate.v1.ReplayRequest
+	2,  // 21: tallystick.migrate.v1.MigrationService.Status:output_type -> tallystick.migrate.v1.StatusResponse
+	7,  // 22: tallystick.migrate.v1.MigrationService.Plan:output_type -> tallystick.migrate.v1.PlanResponse
+	10, // 23: tallystick.migrate.v1.MigrationService.Start:output_type -> tallystick.migrate.v1.StartResponse
+	12, // 24: tallystick.migrate.v1.MigrationService.Stop:output_type -> tallystick.migrate.v1.StopResponse
+	14, // 25: tallystick.migrate.v1.MigrationService.Verify:output_type -> tallystick.migrate.v1.VerifyResponse
+	19, // 26: tallystick.migrate.v1.MigrationService.Report:output_type -> tallystick.migrate.v1.ReportResponse
+	22, // 27: tallystick.migrate.v1.MigrationService.Replay:output_type -> tallystick.migrate.v1.ReplayResponse
+	21, // [21:28] is the sub-list for method output_type
+	14, // [14:21] is the sub-list for method input_type
+	14, // [14:14] is the sub-list for extension type_name
+	14, // [14:14] is the sub-list for extension extendee
+	0,  // [0:14] is the sub-list for field type_name
 }
 
 func init() { file_tallystick_migrate_v1_migrate_proto_init() }
@@ -1617,7 +1778,7 @@ func file_tallystick_migrate_v1_migrate_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_tallystick_migrate_v1_migrate_proto_rawDesc), len(file_tallystick_migrate_v1_migrate_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   21,
+			NumMessages:   23,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
