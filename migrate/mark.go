@@ -39,6 +39,7 @@ type Mark struct {
 	Paged      bool      `json:"paged"`    // every row of the source is compared
 	Position   string    `json:"position"` // of the scan of the sink, "": its beginning
 	Scanned    bool      `json:"scanned"`  // every item of the sink is looked up
+	Open       string    `json:"open"`     // token of the transactions that were open then, "": none was taken
 	Suspects   []Suspect `json:"suspects"` // to be read again, of what is compared
 }
 

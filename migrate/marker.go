@@ -74,6 +74,14 @@ func (k *marker) scanned(ctx context.Context) error {
 	return k.save(ctx, true)
 }
 
+// awaits notes which open transactions are awaited after the walk.
+func (k *marker) awaits(ctx context.Context, token string) error {
+	k.mu.Lock()
+	k.mark.Open = token
+	k.mu.Unlock()
+	return k.save(ctx, true)
+}
+
 // suspect adds suspects. With too many of them nothing is saved any more: what
 // was saved before stays. The caller holds k.mu.
 func (k *marker) suspect(all []suspect) {

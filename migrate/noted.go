@@ -76,13 +76,33 @@ func (v *verification) noted(ctx context.Context) error {
 	return nil
 }
 
-// awaitOpen returns when the transactions that are open now have ended. Those
-// that last too long are an error: it is not known what they will change.
+// awaitOpen returns when the transactions have ended that were open when the
+// walk was over. Those that last too long are an error: it is not known what
+// they will change. The next verification awaits the same ones, not those that
+// began since.
 func (v *verification) awaitOpen(ctx context.Context) error {
+	s, ok := v.m.source.(Settler)
+	if !ok {
+		return nil
+	}
 	patience := time.Duration(v.m.plan.State.StallTimeout)
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("open for %s: end it and verify again, it goes on from here", patience))
 	defer cancel()
-	return v.m.try(ctx, func() error { return v.m.settle(ctx) })
+	token := v.marks.now().Open
+	return v.m.try(ctx, func() (err error) {
+		if token == "" {
+			if token, err = s.Settled(ctx); err != nil {
+				return fmt.Errorf("await open transactions: %w", err)
+			}
+		}
+		if err = v.marks.awaits(ctx, token); err != nil {
+			return err
+		}
+		if err = s.Await(ctx, token); err != nil {
+			err = fmt.Errorf("await open transactions: %w", err)
+		}
+		return err
+	})
 }
 
 // suspectsOf returns the rows of notes, each once for every item that a note

@@ -18,7 +18,7 @@ func testMarks(t *testing.T, s *stateTest) {
 	}
 	mark := func(n int64) migrate.Mark {
 		return migrate.Mark{Plan: "h1", Generation: 1<<53 + 1, Aside: "a", Began: time.Now().UTC(), Compared: 1<<53 + n, Last: migrate.Key{"ü ~+%\x00\"'", ""},
-			Paged: true, Position: `[{"after":"x"}]`, Suspects: []migrate.Suspect{{Key: migrate.Key{"k", "~"}, Ref: "r"}}}
+			Paged: true, Scanned: true, Open: "t", Position: `[{"after":"x"}]`, Suspects: []migrate.Suspect{{Key: migrate.Key{"k", "~"}, Ref: "r"}}}
 	}
 	is(t, s.SaveMark(ctx, "a", mark(1)), migrate.ErrNotHeld) // nobody took it
 	is(t, s.SaveMark(ctx, "", mark(1)), migrate.ErrNotHeld)
