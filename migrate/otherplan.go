@@ -41,13 +41,25 @@ func (e *OtherPlanError) difference() string {
 	if e.OtherMigration() {
 		return fmt.Sprintf("the state is of %q, this plan is %q", e.Theirs.Name, e.Ours.Name)
 	}
-	theirs, ours := strings.Split(e.Theirs.Text, "\n"), strings.Split(e.Ours.Text, "\n")
-	for i := range max(len(theirs), len(ours)) {
-		if a, b := quotedLine(theirs, i), quotedLine(ours, i); a != b {
-			return fmt.Sprintf("line %d is %s here and %s in the state", i+1, b, a)
-		}
+	if i, theirs, ours := firstDifference(e.Theirs.Text, e.Ours.Text); i >= 0 {
+		return fmt.Sprintf("line %d is %s here and %s in the state", i+1, ours, theirs)
+	}
+	if i, theirs, ours := firstDifference(e.Theirs.Values, e.Ours.Values); i >= 0 {
+		return fmt.Sprintf("with the environment it has %s here and %s in the state", ours, theirs)
 	}
 	return fmt.Sprintf("its hash is %s here and %s in the state", e.Ours.Hash, e.Theirs.Hash)
+}
+
+// firstDifference returns the first line in which two texts differ, and -1 if
+// there is none.
+func firstDifference(a, b string) (i int, inA, inB string) {
+	as, bs := strings.Split(a, "\n"), strings.Split(b, "\n")
+	for i := range max(len(as), len(bs)) {
+		if inA, inB := quotedLine(as, i), quotedLine(bs, i); inA != inB {
+			return i, inA, inB
+		}
+	}
+	return -1, "", ""
 }
 
 func quotedLine(lines []string, i int) string {

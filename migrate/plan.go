@@ -2,8 +2,6 @@ package migrate
 
 import (
 	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"math"
 	"strings"
@@ -234,13 +232,3 @@ func (p Plan) Line(field string) int {
 
 // Oldest reports whether the oldest slot comes first.
 func (p Plan) Oldest() bool { return p.Slots.Order == "oldest-first" }
-
-// record returns the plan as the state keeps it before anything is surveyed.
-func (p Plan) record() PlanRecord { return PlanRecord{Name: p.Name, Hash: p.Hash(), Text: p.Text} }
-
-// Hash identifies the plan: SHA-256 of its text. Values from the environment
-// do not count, so that no secret can be guessed from it.
-func (p Plan) Hash() string {
-	sum := sha256.Sum256([]byte(p.Text))
-	return hex.EncodeToString(sum[:8])
-}

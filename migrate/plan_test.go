@@ -1,6 +1,7 @@
 package migrate_test
 
 import (
+	"cmp"
 	"errors"
 	"strings"
 	"testing"
@@ -35,6 +36,46 @@ func TestParsePlanFillsDefaults(t *testing.T) {
 	}
 	if strings.Contains(p.Text, "secret") {
 		t.Error("the plan's text holds a secret of the environment")
+	}
+}
+
+// TestPodsOfAnotherEnvironmentHaveAnotherPlan, unless only secrets and addresses
+// differ.
+func TestPodsOfAnotherEnvironmentHaveAnotherPlan(t *testing.T) {
+	text := []byte(`name: n
+source: {kind: postgres, dsn: "${DSN}", table: "${FROM}", key: ["${KEY}"]}
+sink: {kind: dynamodb, table: "${TO}", region: "${REGION}", endpoint: "${ENDPOINT}", key: {partition: id}}
+columns: {a: {as: "${AS}"}}
+slots: {by: ulid, width: "${WIDTH}", to: "${UPTO}"}
+write: {mode: "${MODE}", version: version, deletes: none}
+state: {url: "${STATE}"}
+`)
+	values := map[string][2]string{"FROM": {"t", "u"}, "KEY": {"id", "key"}, "TO": {"t", "u"}, "REGION": {"r", "s"}, "ENDPOINT": {"http://u:p@h", "http://u:p@i"},
+		"AS": {"b", "c"}, "WIDTH": {"1h", "2h"}, "UPTO": {"2024-10-20T00:00:00Z", "2024-10-21T00:00:00Z"}, "MODE": {"guarded", "absent"}}
+	alike := map[string][2]string{"DSN": {"postgres://u:p@h/d", "postgres://v:q@i/d"}, "STATE": {"redis://h", "redis://:p@i"},
+		"ENDPOINT": {"http://u:p@h", "http://v:q@h"}, "UPTO": {"2024-10-20T00:00:00Z", "2024-10-20T01:00:00+01:00"}}
+	hash := func(changed string, other map[string][2]string) string {
+		t.Helper()
+		p, err := migrate.ParsePlan(text, func(name string) (string, bool) {
+			if name == changed {
+				return other[name][1], true
+			}
+			return cmp.Or(values[name][0], alike[name][0]), true
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p.Hash()
+	}
+	for name := range values {
+		if hash(name, values) == hash("", nil) {
+			t.Errorf("another %s makes the same plan", name)
+		}
+	}
+	for name := range alike {
+		if hash(name, alike) != hash("", nil) {
+			t.Errorf("another %s makes another plan", name)
+		}
 	}
 }
 

@@ -53,6 +53,7 @@ type PlanRecord struct {
 	Name     string
 	Hash     string
 	Text     string // without secrets
+	Values   string // of the text and the environment, in which pods must agree; a line each
 	Slots    Span   // of all slots
 	Sweep    Span   // of those to walk twice
 	Rows     int64  // estimate, for the time left

@@ -1,8 +1,11 @@
 package main_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/tallystick/tallystick/internal/realtest"
 )
 
 // TestNoCommandShowsOrChangesAnotherMigration: two plans have one prefix of
@@ -18,4 +21,15 @@ func TestNoCommandShowsOrChangesAnotherMigration(t *testing.T) {
 	}
 	m.want("tallystick migrate -f other.yaml plan", 1, `(?s)refusal, line \d+: state: the state is of "room_events".*state\.prefix.*is refused: 1 to mend`)
 	m.want("tallystick migrate -f plan.yaml status", 0, `FINISHED, generation 1`)
+}
+
+// TestPodsOfAnotherEnvironmentAreRefused: they would copy their part into
+// another table.
+func TestPodsOfAnotherEnvironmentAreRefused(t *testing.T) {
+	t.Parallel()
+	m := newMigrating(t, stateInRedis, 2, 100)
+	m.ended(m.pod("--start"), 0)
+	other := realtest.TableName()
+	m.env = append(slices.DeleteFunc(m.env, func(v string) bool { return strings.HasPrefix(v, "TABLE=") }), "TABLE="+other)
+	m.want("tallystick migrate -f plan.yaml run", 1, `another plan: with the environment it has "sink.table: `+other+`" here and "sink.table: `+m.table+`" in the state`)
 }

@@ -16,6 +16,7 @@ import (
 
 var (
 	instant = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`)
+	hash    = regexp.MustCompile(`(plan +room_events |"plan":")[0-9a-f]{16}`)
 	leader  = regexp.MustCompile(`(keeper +|"keeper":")[\w.-]+`)
 )
 
@@ -77,6 +78,7 @@ func (m *migrating) replay(transcript string) string {
 // steady replaces what differs from run to run.
 func (m *migrating) steady(out string) string {
 	out = instant.ReplaceAllString(out, "TIME")
+	out = hash.ReplaceAllString(out, "${1}HASH") // of the table's name, too
 	out = leader.ReplaceAllString(out, "${1}POD")
 	return strings.NewReplacer(m.table, "TABLE", m.dir, "DIR").Replace(out)
 }
