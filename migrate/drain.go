@@ -88,7 +88,25 @@ func (d drainage) rewriteOne(l Left) (Result, error) {
 	case len(rows) == 0:
 		return d.bury(l)
 	}
-	return d.m.storeRow(d.h, d.w, rows[0])
+	r, err := d.m.storeRow(d.h, d.w, rows[0])
+	if err == nil && r.Outcome != Refused && d.leaves(l, rows[0]) {
+		return d.bury(l)
+	}
+	return r, err
+}
+
+// leaves reports whether a row is to be in another item than its note names,
+// which is the one that it was in before.
+func (d drainage) leaves(l Left, r Row) bool {
+	if l.Ref == "" {
+		return false
+	}
+	mapped, err := d.m.mapping(r)
+	if err != nil {
+		return false
+	}
+	expected, err := d.m.sink.Expect(mapped)
+	return err == nil && expected.Ref != l.Ref
 }
 
 // storeRow writes a row of the source, over another of the same version too,
@@ -104,38 +122,41 @@ func (m *Migration) storeRow(ctx context.Context, w Writer, r Row) (Result, erro
 	return store(ctx, w, mapped)
 }
 
-// bury puts a tombstone in the place of an item whose row was deleted by a
-// double-writer that died before it had done so itself. It has the version of
-// the deletion, also where the sink has nothing: a put of the row that comes
-// late must find it. Of a note without one it has the version after the item's.
+// bury puts a tombstone in the place of an item that a double-writer was to
+// remove and died before: its row was deleted, or is in another item now. It has
+// the version of the change, also where the sink has nothing: a put of the row
+// that comes late must find it. Of a note without one it has the version after
+// the item's. An item that is another row's by now stays.
 func (d drainage) bury(l Left) (Result, error) {
-	switch {
-	case l.Ref == "":
+	if l.Ref == "" {
 		d.m.log.Warn("a deletion was left and its note does not name the item: verify in full", "key", l.Key.String())
 		return Result{Outcome: AlreadyNewer}, nil
-	case l.Version != 0:
-		return buryAt(d.h, d.w, l)
 	}
-	return d.buryNext(l.Ref)
+	for range buryTries {
+		items, err := d.m.sink.Refresh(d.h, []Stored{{Ref: l.Ref}})
+		if err != nil {
+			return Result{}, err
+		}
+		now := items[0]
+		live := now.Found && !now.Tombstone
+		switch {
+		case live && len(now.Key) > 0 && !now.Key.Equal(l.Key):
+			return Result{Outcome: AlreadyNewer}, nil
+		case l.Version != 0:
+			return buryAt(d.h, d.w, l)
+		case !live:
+			return Result{Outcome: AlreadyNewer}, nil
+		}
+		if r, err := d.w.Bury(d.h, now); err != nil || r.Outcome != AlreadyNewer {
+			return r, err
+		}
+	}
+	return Result{}, fmt.Errorf("item %s changes all the time: %w", l.Ref, ErrTransient)
 }
 
 // buryTries is how often an item that changes while it is looked at is tried to
 // be buried.
 const buryTries = 10
-
-// buryNext puts a tombstone of the version after the item's in its place.
-func (d drainage) buryNext(ref string) (Result, error) {
-	for range buryTries {
-		items, err := d.m.sink.Refresh(d.h, []Stored{{Ref: ref}})
-		if err != nil || !items[0].Found || items[0].Tombstone {
-			return Result{Outcome: AlreadyNewer}, err
-		}
-		if r, err := d.w.Bury(d.h, items[0]); err != nil || r.Outcome != AlreadyNewer {
-			return r, err
-		}
-	}
-	return Result{}, fmt.Errorf("item %s changes all the time: %w", ref, ErrTransient)
-}
 
 // buryAt puts a tombstone of a note's version. A row of that very version is
 // what the note is about: it was deleted later, without a note, with a version

@@ -2,6 +2,7 @@ package main_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 
 	"github.com/tallystick/tallystick/migrate/migpg"
@@ -58,9 +59,48 @@ func TestANotedRowThatCannotBeStoredIsSetAside(t *testing.T) {
 	m := newNoted(t, stateInRedis)
 	m.exec("UPDATE room_events SET data = jsonb_build_object('x', repeat('y', 500000)) WHERE id = $1", ulidAt(0, 1))
 	m.note(ulidAt(0, 1), nil, nil)
+	m.note(ulidAt(0, 99), "no item's name", 2)
 	m.ended(m.pod("--start"), 3)
 	if n := m.notes(); n > 0 {
 		t.Errorf("%d notes are left", n)
 	}
-	m.want("tallystick migrate report -f plan.yaml --quarantine", 0, ulidAt(0, 1))
+	m.want("tallystick migrate report -f plan.yaml --quarantine", 0, `(?s)`+ulidAt(0, 1)+`.*`+ulidAt(0, 99))
+}
+
+// TestARowThatMovedLeavesNothingBehind: a note names the item that the row was
+// in, another the one it is in now, which nobody wrote. Where another row has
+// moved in, that stays.
+func TestARowThatMovedLeavesNothingBehind(t *testing.T) {
+	t.Parallel()
+	m := newNoted(t, stateInFile)
+	m.ended(m.pod("--start"), 0)
+	for n, version := range map[int]any{1: 2, 2: nil} {
+		m.exec("UPDATE room_events SET room_id = $2, version = 2 WHERE id = $1", ulidAt(0, n), room(n+3))
+		m.note(ulidAt(0, n), room(n)+"~"+ulidAt(0, n), version)
+		m.note(ulidAt(0, n), room(n+3)+"~"+ulidAt(0, n), version)
+	}
+	m.again(0)
+	for n := 1; n <= 2; n++ {
+		if item := m.items().get(key(room(n), ulidAt(0, n))); item["_deleted"] == nil {
+			t.Errorf("the row's old item is %v", item)
+		}
+	}
+	m.want("tallystick migrate verify -f plan.yaml", 0, `^clean: 50 compared, `+nothingWrong)
+}
+
+// TestNotesMaySpellTheTableAsTheyLike: with its schema or without, whatever the
+// plan does.
+func TestNotesMaySpellTheTableAsTheyLike(t *testing.T) {
+	t.Parallel()
+	for _, planned := range []string{"public.room_events", "room_events"} {
+		m := newNoted(t, stateInFile)
+		m.write("plan.yaml", strings.Replace(planText, "table: room_events,", "table: "+planned+",", 1)+stateInFile)
+		for _, noted := range []string{"public.room_events", "room_events", "elsewhere.room_events"} {
+			m.exec("INSERT INTO tallystick_outbox (table_name, key) VALUES ($1, $2)", noted, ulidAt(0, 1))
+		}
+		m.ended(m.pod("--start"), 0)
+		if n := m.notes(); n != 1 {
+			t.Errorf("%s: %d notes are left, want that of another table", planned, n)
+		}
+	}
 }

@@ -23,7 +23,7 @@ func (w writer) BuryAt(ctx context.Context, ref string, version int64) (migrate.
 func (s *Sink) buryAt(ctx context.Context, ref string, version int64) (migrate.Result, error) {
 	tombstone, err := s.schema.parseRef(ref)
 	if err != nil {
-		return migrate.Result{}, err
+		return refused(err), nil
 	}
 	tombstone[AttrVersion], tombstone[AttrDeleted] = integer(version), &types.AttributeValueMemberBOOL{Value: true}
 	c := s.newCall(1)

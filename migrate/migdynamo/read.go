@@ -47,11 +47,14 @@ func (s *Sink) Read(ctx context.Context, rows []migrate.Row) ([]migrate.Stored, 
 	return s.readAll(ctx, refs)
 }
 
-// Refresh implements [migrate.Sink].
+// Refresh implements [migrate.Sink]. What has a Ref that can name no item is not
+// found.
 func (s *Sink) Refresh(ctx context.Context, items []migrate.Stored) ([]migrate.Stored, error) {
 	refs := make([]string, len(items))
 	for i, it := range items {
-		refs[i] = it.Ref
+		if _, err := s.schema.parseRef(it.Ref); err == nil {
+			refs[i] = it.Ref
+		}
 	}
 	return s.readAll(ctx, refs)
 }

@@ -24,7 +24,7 @@ func (w writer) Bury(ctx context.Context, i migrate.Stored) (migrate.Result, err
 func (s *Sink) bury(ctx context.Context, i migrate.Stored) (migrate.Result, error) {
 	tombstone, err := s.schema.parseRef(i.Ref)
 	if err != nil {
-		return migrate.Result{}, err
+		return refused(err), nil
 	}
 	tombstone[AttrVersion], tombstone[AttrDeleted] = integer(i.Version+1), &types.AttributeValueMemberBOOL{Value: true}
 	c := s.newCall(1)
