@@ -119,7 +119,7 @@ func (m *Migration) storeRow(ctx context.Context, w Writer, r Row) (Result, erro
 	if err != nil {
 		return Result{Outcome: Refused, Reason: err.Error()}, nil
 	}
-	return store(ctx, w, mapped)
+	return m.writing(ctx, func() (Result, error) { return store(ctx, w, mapped) })
 }
 
 // bury puts a tombstone in the place of an item that a double-writer was to
@@ -143,11 +143,12 @@ func (d drainage) bury(l Left) (Result, error) {
 		case live && len(now.Key) > 0 && !now.Key.Equal(l.Key):
 			return Result{Outcome: AlreadyNewer}, nil
 		case l.Version != 0:
-			return buryAt(d.h, d.w, l)
+			return d.m.writing(d.h, func() (Result, error) { return buryAt(d.h, d.w, l) })
 		case !live:
 			return Result{Outcome: AlreadyNewer}, nil
 		}
-		if r, err := d.w.Bury(d.h, now); err != nil || r.Outcome != AlreadyNewer {
+		r, err := d.m.writing(d.h, func() (Result, error) { return d.w.Bury(d.h, now) })
+		if err != nil || r.Outcome != AlreadyNewer {
 			return r, err
 		}
 	}

@@ -504,6 +504,65 @@ func TestCleanupWaitsForWhatMayStillArrive(t *testing.T) {
 	})
 }
 
+// TestCleanupWaitsForWritesWithoutAClaim: a drain that was held up until long
+// after the last slot, a replay, and a repair.
+func TestCleanupWaitsForWritesWithoutAClaim(t *testing.T) {
+	for name, write := range map[string]func(w *world, k migrate.Key){
+		"drain": func(*world, migrate.Key) {},
+		"replay": func(w *world, k migrate.Key) {
+			w.sink.Refuse = nil
+			if settled, _, err := w.pod().Replay(w.t.Context()); settled != 1 || err != nil {
+				w.t.Errorf("settled %d, %v", settled, err)
+			}
+		},
+		"repair": func(w *world, k migrate.Key) {
+			w.sink.Drop(k)
+			w.verify(migrate.VerifyOptions{Mode: "full", Repair: true})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				w.fill(1, 50)
+				k := w.source.All()[7].Key
+				w.source.Note(k)
+				until := time.Now().Add(25 * time.Minute)
+				w.source.Before(func(_ context.Context, op migtest.SourceOp) error {
+					if op == migtest.SourcePending && time.Now().Before(until) {
+						return migrate.ErrTransient // the source is away
+					}
+					return nil
+				})
+				if name == "replay" {
+					w.sink.Refuse = func(r migrate.Row) string { return map[bool]string{true: "too large"}[r.Key.Equal(k)] }
+				}
+				w.begin()
+				if !w.finishesWithin(3 * time.Hour) {
+					t.Fatal("not finished")
+				}
+				if name != "drain" {
+					time.Sleep(time.Hour)
+				}
+				write(w, k)
+				last := time.Now()
+				if v := w.verify(migrate.VerifyOptions{Mode: "full"}); !v.Clean {
+					t.Errorf("verdict %+v", v)
+				}
+				for time.Since(last) < 20*time.Minute {
+					if _, err := w.pod().Cleanup(t.Context()); !errors.Is(err, migrate.ErrWrongStatus) {
+						t.Fatalf("%s after the last write: %v", time.Since(last), err)
+					}
+					time.Sleep(time.Minute)
+				}
+				time.Sleep(time.Minute)
+				if _, err := w.pod().Cleanup(t.Context()); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
 // TestReadLimitHoldsForAllPods: three pods together read no faster than the
 // plan says.
 func TestReadLimitHoldsForAllPods(t *testing.T) {

@@ -36,6 +36,7 @@ type Migration struct {
 	turn    chan struct{} // held by the worker that looks for a slot
 	reading *rate.Limiter // nil: no limit
 	lag     lagWatch
+	writes  writes
 	awaited awaited // by the Keeper, which only one goroutine is
 }
 

@@ -17,6 +17,11 @@ type Records interface {
 	// all if it is "". Fewer than limit mean the end: the key of the first row
 	// may be "" too.
 	Quarantined(ctx context.Context, after string, limit int) ([]Quarantined, error)
+	// Wrote records that somebody who holds no claim writes to the sink now, by
+	// the state's clock.
+	Wrote(ctx context.Context) error
+	// Tally returns what there is to know of what no slot tells.
+	Tally(ctx context.Context) (Tally, error)
 	// Clear takes rows out of quarantine.
 	Clear(ctx context.Context, keys []Key) error
 	// Ledger returns up to limit lines from number from on.
@@ -35,6 +40,13 @@ type Quarantined struct {
 	Reason string    `json:"reason"`
 	Slot   string    `json:"slot"`
 	At     time.Time `json:"at"`
+}
+
+// A Tally is what happened beside the slots.
+type Tally struct {
+	Wrote   time.Time // the last call of Wrote; zero: none
+	Aside   int64     // rows in quarantine
+	Cleared int64     // rows that were taken out of it
 }
 
 // A LedgerLine records a finished slot.

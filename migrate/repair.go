@@ -13,12 +13,12 @@ type Unmended struct {
 // what has changed since it was looked at.
 func (m *Migration) repair(ctx context.Context, l likeness, row *Row, stored Stored) (why string, err error) {
 	w := m.sink.Writer()
-	var r Result
-	if l == extra {
-		r, err = w.Bury(ctx, stored)
-	} else {
-		r, err = store(ctx, w, *row)
-	}
+	r, err := m.writing(ctx, func() (Result, error) {
+		if l == extra {
+			return w.Bury(ctx, stored)
+		}
+		return store(ctx, w, *row)
+	})
 	if err != nil {
 		return "", err
 	}

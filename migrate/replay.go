@@ -61,10 +61,6 @@ func (m *Migration) replayRow(ctx context.Context, w Writer, k Key) (bool, error
 	return err == nil && r.Outcome != Refused, err
 }
 
-// signatureLife is how long AWS accepts a signed request: a put that was sent
-// before a claim ended may land that much later and must find the tombstone.
-const signatureLife = 20 * time.Minute
-
 // Cleanup removes tombstones from the sink and returns how many. It refuses
 // before a full verification was clean, and until 20 minutes after the last
 // claim ended.
@@ -85,12 +81,12 @@ func (m *Migration) Cleanup(ctx context.Context) (removed int, err error) {
 	case !ok || !verdict.Clean || verdict.Mode != "full":
 		return 0, fmt.Errorf("%w: no full verification has come out clean; run `tallystick migrate verify --mode full`", ErrWrongStatus)
 	}
-	last, err := m.lastFinish(ctx)
+	wait, err := m.quietFor(ctx, v.Now)
 	if err != nil {
 		return 0, err
 	}
-	if wait := last.Add(signatureLife).Sub(v.Now); wait > 0 {
-		return 0, fmt.Errorf("%w: requests of the last worker may be under way still; come back in %d minutes", ErrWrongStatus, (wait+time.Minute-1)/time.Minute)
+	if wait > 0 {
+		return 0, fmt.Errorf("%w: requests of the last writer may be under way still; come back in %d minutes", ErrWrongStatus, (wait+time.Minute-1)/time.Minute)
 	}
 	err = m.sink.Scan(ctx, "", func(items []Stored, _ string) error {
 		var dead []Stored

@@ -51,7 +51,7 @@ func newMigrateCleanup(p *planFile) *cobra.Command {
 		Short: "Remove the tombstones of deleted rows from the sink",
 		Long: `Remove the tombstones that the double-writer's deletes left in the sink. It is
 refused before a full verification was clean, and until 20 minutes after the last
-claim has ended.`,
+claim has ended and the last drain of the outbox, replay or repair wrote.`,
 		Example: "  tallystick migrate cleanup -f plan.yaml",
 		Args:    names(),
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -106,6 +106,28 @@ func testAside(t *testing.T, s *stateTest) {
 	same(t, "counted", s.view(t).Counts, migrate.Counts{Quarantined: 2})
 }
 
+func testTally(t *testing.T, s *stateTest) {
+	s.start(t, 3)
+	ctx, c := t.Context(), s.claim(t)
+	tally := func() migrate.Tally {
+		t.Helper()
+		now, err := s.Tally(ctx)
+		ok(t, err)
+		return now
+	}
+	same(t, "nothing yet", tally(), migrate.Tally{})
+	ok(t, s.Quarantine(ctx, c, []migrate.Quarantined{{Key: migrate.Key{"1"}}, {Key: migrate.Key{"2"}}, {Key: migrate.Key{"3"}}}))
+	ok(t, s.Clear(ctx, []migrate.Key{{"1"}, {"3"}, {"4"}}))
+	ok(t, s.Clear(ctx, []migrate.Key{{"1"}}))
+	same(t, "cleared", tally(), migrate.Tally{Aside: 1, Cleared: 2})
+	ok(t, s.Wrote(ctx))
+	same(t, "written", tally(), migrate.Tally{Wrote: s.view(t).Now, Aside: 1, Cleared: 2})
+	ok(t, s.Release(ctx, c))
+	ok(t, s.Reset(ctx))
+	ok(t, s.Open(ctx, plan(3)))
+	same(t, "after a reset", tally(), migrate.Tally{})
+}
+
 func testVerdict(t *testing.T, s *stateTest) {
 	s.start(t, 3)
 	_, found, err := s.Verdict(t.Context())
@@ -212,6 +234,8 @@ func calls(ctx context.Context, s migrate.State, c migrate.Claim, term migrate.T
 		"advance":      func() error { return s.Advance(ctx, term, migrate.PhaseDone) },
 		"resign":       func() error { return s.Resign(ctx, term) },
 		"quarantined":  func() error { _, err := s.Quarantined(ctx, "", 1); return err },
+		"wrote":        func() error { return s.Wrote(ctx) },
+		"tally":        func() error { _, err := s.Tally(ctx); return err },
 		"set aside":    func() error { return s.SetAside(ctx, term, nil) },
 		"clear":        func() error { return s.Clear(ctx, []migrate.Key{{"k"}}) },
 		"ledger":       func() error { _, err := s.Ledger(ctx, 0, 1); return err },

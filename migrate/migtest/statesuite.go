@@ -53,6 +53,7 @@ func TestState(t *testing.T, open func(t testing.TB) StateFixture) {
 		{"ledger", testLedger},
 		{"quarantine", testQuarantine},
 		{"set aside by the keeper", testAside},
+		{"what no slot tells", testTally},
 		{"verdict", testVerdict},
 		{"the mark of a verification", testMarks},
 		{"reset", testReset},

@@ -53,7 +53,11 @@ func (s *State) Clear(ctx context.Context, keys []migrate.Key) error {
 	}
 	return s.update(ctx, "clear", func(b *board) error {
 		for _, k := range keys {
-			b.tx.Delete(quarantine + k.String())
+			key := quarantine + k.String()
+			if b.tx.Get(key) != nil {
+				b.header.Cleared++
+			}
+			b.tx.Delete(key)
 		}
 		return nil
 	})

@@ -52,6 +52,8 @@ type header struct {
 	Keeper     keeper                 `json:"keeper"`
 	Counts     migrate.Counts         `json:"counts"` // of finished slots and pieces
 	Lines      int64                  `json:"lines"`  // of the ledger
+	Wrote      time.Time              `json:"wrote"`
+	Cleared    int64                  `json:"cleared"` // of the quarantine
 	Finished   map[migrate.Pass]Spans `json:"finished"`
 	Verdict    *migrate.Verdict       `json:"verdict,omitempty"`
 }
