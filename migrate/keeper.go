@@ -161,6 +161,11 @@ func (m *Migration) carryOn(h *hold, term Term, v View, s step) (done bool, err 
 			return false, fmt.Errorf("advance to %s: %w", s.phase, err)
 		}
 	}
+	if s.status == Finished {
+		if err := m.accounted(h, v); err != nil {
+			return false, err
+		}
+	}
 	if s.status != "" {
 		m.log.Info("status", "from", v.Status, "to", s.status)
 		if err := m.state.Move(h, v.Generation, v.Status, s.status); err != nil && !errors.Is(err, ErrWrongStatus) {

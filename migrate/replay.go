@@ -102,24 +102,6 @@ func (m *Migration) Cleanup(ctx context.Context) (removed int, err error) {
 	return removed, err
 }
 
-// lastFinish returns when the last slot was finished. Whatever a worker that
-// lost its claim sent, it sent before: its slot was finished by another.
-func (m *Migration) lastFinish(ctx context.Context) (time.Time, error) {
-	var last time.Time
-	for from := int64(0); ; {
-		lines, err := m.state.Ledger(ctx, from, 1000)
-		if err != nil || len(lines) == 0 {
-			return last, err
-		}
-		for _, l := range lines {
-			if l.At.After(last) {
-				last = l.At
-			}
-		}
-		from = lines[len(lines)-1].Number + 1
-	}
-}
-
 // A Preflighter looks at what it stands for before anything is written.
 type Preflighter interface {
 	Preflight(ctx context.Context) ([]Finding, error)

@@ -17,7 +17,7 @@
 //	SLOT:states       JSON {status, last_id, lo, counts, digest}; expires after the progress TTL
 //	sweep:SLOT:...    the same in the second pass
 //	open              hash by "PASS SLOT": what was claimed and is not finished, and pieces of split slots
-//	control           hash: generation, phase, started, wanted
+//	control           hash: generation, phase, started, wanted; wrote and cleared, of what no slot tells
 //	counts            hash: what became of the rows of finished slots
 //	ended             hash by epoch: how the latest claims ended, so that Finish can be repeated
 //	quarantine        hash by key: JSON of rows that cannot be stored
