@@ -29,8 +29,8 @@ func TestARowWithANoteIsComparedOnceMore(t *testing.T) {
 			w.source.Put(row(k, 2, "newer"))
 			w.source.Note(k)
 		}, migrate.Verdict{Different: make([]migrate.Key, 1)}},
-		"it dies after an insert": {func(w *world, k migrate.Key) {
-			k = w.key(50)
+		"it dies after an insert": {func(w *world, _ migrate.Key) {
+			k := w.key(50)
 			w.source.Put(row(k, 1, "new"))
 			w.source.Note(k, k)
 		}, migrate.Verdict{Missing: make([]migrate.Key, 1)}},
