@@ -98,7 +98,7 @@ func TestProgressIsDrawnInPlaceOnATerminal(t *testing.T) {
 		"workers":       `\| workers [12] \|`,
 		"quarantined":   `\| quarantined 1`,
 		"the end":       `room_events FINISHED done \| slots 5/5 100.0 % \| rows 480, .*\| quarantined 1`,
-		"the log above": `level=WARN msg="row in quarantine"`,
+		"the log above": `level=INFO msg=status from=IN_PROGRESS to=FINISHED`,
 	} {
 		if !regexp.MustCompile(pattern).MatchString(all) {
 			t.Errorf("%s: nothing like %q was shown", what, pattern)
