@@ -100,8 +100,13 @@ func (s *Sink) deleteTombstone(ctx context.Context, t migrate.Stored) (bool, err
 		ExpressionAttributeNames:  map[string]string{"#d": AttrDeleted, "#v": AttrVersion},
 		ExpressionAttributeValues: item{":true": &types.AttributeValueMemberBOOL{Value: true}, ":v": integer(t.Version)},
 	})
-	if classOf(err) == condition {
-		return c.maybe, nil // gone; by an attempt of ours if its reply was lost
+	if classOf(err) != condition {
+		return err == nil, err
 	}
-	return err == nil, err
+	if !c.maybe {
+		return false, nil
+	}
+	// The reply to an attempt was lost: it deleted the tombstone if that is gone.
+	now, err := s.readAll(ctx, []string{t.Ref})
+	return err == nil && !now[0].Found, err
 }
