@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tallystick/tallystick/internal/boltfile/boltfiletest"
 	"github.com/tallystick/tallystick/sequence"
 	"github.com/tallystick/tallystick/sequence/seqbolt"
 	"github.com/tallystick/tallystick/sequence/seqtest"
@@ -25,10 +26,7 @@ func TestMain(m *testing.M) {
 		fmt.Println(allocateForever(path))
 		os.Exit(1)
 	}
-	if os.Getenv(proberFlag) != "" {
-		probeForever()
-		os.Exit(0)
-	}
+	boltfiletest.ProbeIfAsked(probe)
 	os.Exit(m.Run())
 }
 
