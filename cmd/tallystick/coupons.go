@@ -163,15 +163,26 @@ func ownCheckKey(path string) (couponKey, error) {
 	return couponKey{ID: "embedded", Created: info.ModTime(), Secret: strings.TrimSpace(string(b))}, nil
 }
 
-// writeOnce writes a new file that only its owner may read, and returns when it
-// is on the disk.
+// writeOnce writes a new file that only its owner may read, whole or not at all,
+// and returns when it is on the disk.
 func writeOnce(path string, content []byte) error {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*.new") // mode 0600
 	if err != nil {
 		return err
 	}
+	defer os.Remove(f.Name())
 	_, err = f.Write(content)
-	return errors.Join(err, f.Sync(), f.Close())
+	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	if err := os.Link(f.Name(), path); err != nil {
+		return err
+	}
+	folder, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	return errors.Join(folder.Sync(), folder.Close())
 }
 
 // codes returns what makes and reads codes.
