@@ -40,6 +40,25 @@ func testPlan(t *testing.T, s *stateTest) {
 	same(t, "plan", s.view(t).Plan, plan(10))
 }
 
+// testLookWhileOpening: a status that is asked for while the pod writes its plan
+// is one from before or from after it.
+func testLookWhileOpening(t *testing.T, s *stateTest) {
+	for range 20 {
+		pod, opened := s.open(t).Pod(t), make(chan error, 1)
+		go func() { opened <- pod.Open(t.Context(), plan(10)) }()
+		for looking := true; looking; {
+			select {
+			case err := <-opened:
+				ok(t, err)
+				looking = false
+			default:
+			}
+			_, err := pod.View(t.Context())
+			ok(t, err)
+		}
+	}
+}
+
 func testClaimOrder(t *testing.T, s *stateTest) {
 	s.start(t, 6)
 	a := s.claim(t)

@@ -31,6 +31,7 @@ func TestState(t *testing.T, open func(t testing.TB) StateFixture) {
 		test func(*testing.T, *stateTest)
 	}{
 		{"the first plan stays", testPlan},
+		{"it can be looked at while it is opened", testLookWhileOpening},
 		{"claims come in the order of the walk", testClaimOrder},
 		{"claims stay within spans", testClaimWithin},
 		{"claims need the status", testClaimStatus},

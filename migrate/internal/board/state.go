@@ -32,8 +32,27 @@ func (s *State) Close() error { return s.store.Close() }
 
 // update does a change, unless the state is lost.
 func (s *State) update(ctx context.Context, op string, f func(*board) error) error {
-	was, now := s.seen(), sight{}
-	err := s.store.Update(ctx, func(tx Tx) error {
+	now, err := s.commit(ctx, f)
+	if err == nil {
+		s.note(now)
+	}
+	return wrap(op, err)
+}
+
+// join does a change after which this pod belongs to what is there. Until it is
+// committed it does not: another call would look for what nobody else sees yet.
+func (s *State) join(ctx context.Context, op string, f func(*board) error) error {
+	now, err := s.commit(ctx, f)
+	if err == nil {
+		s.belong(now)
+	}
+	return wrap(op, err)
+}
+
+// commit does a change and returns what it has left, unless the state is lost.
+func (s *State) commit(ctx context.Context, f func(*board) error) (now sight, err error) {
+	was := s.seen()
+	err = s.store.Update(ctx, func(tx Tx) error {
 		return with(tx, was, func(b *board) error {
 			if err := f(b); err != nil {
 				return err
@@ -42,8 +61,7 @@ func (s *State) update(ctx context.Context, op string, f func(*board) error) err
 			return b.put(keyHeader, b.header)
 		})
 	})
-	s.note(was, now, err)
-	return wrap(op, err)
+	return now, err
 }
 
 // view reads, unless the state is lost.
@@ -83,22 +101,19 @@ func (s *State) seen() sight {
 	return sight{s.run, s.epoch}
 }
 
-// note keeps what an update has committed; of one that failed nothing counts.
-func (s *State) note(was, now sight, err error) {
+// note keeps what an update has committed.
+func (s *State) note(now sight) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch {
-	case err != nil && was.run == "":
-		s.run, s.epoch = "", 0
-	case err == nil && s.run == now.run:
+	if s.run == now.run {
 		s.epoch = max(s.epoch, now.epoch)
 	}
 }
 
-func (s *State) belong(b *board) {
+func (s *State) belong(now sight) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.run, s.epoch = b.header.Run, b.header.Epoch
+	s.run, s.epoch = now.run, now.epoch
 }
 
 // open fails unless this pod is registered.
@@ -113,7 +128,7 @@ func (s *State) open() error {
 
 // Open implements [migrate.State].
 func (s *State) Open(ctx context.Context, plan migrate.PlanRecord) error {
-	return s.update(ctx, "open", func(b *board) error {
+	return s.join(ctx, "open", func(b *board) error {
 		if b.header.Run == "" {
 			b.header.Run, b.plan = rand.Text(), plan
 			b.header.Epoch++
@@ -121,7 +136,6 @@ func (s *State) Open(ctx context.Context, plan migrate.PlanRecord) error {
 		if b.plan.Hash != plan.Hash {
 			return &migrate.OtherPlanError{Theirs: b.plan, Ours: plan}
 		}
-		s.belong(b)
 		return b.put(keyPlan, b.plan)
 	})
 }
@@ -129,7 +143,7 @@ func (s *State) Open(ctx context.Context, plan migrate.PlanRecord) error {
 // Reset implements [migrate.State]. The epoch stays, so that no claim from
 // before can be one from after.
 func (s *State) Reset(ctx context.Context) error {
-	return s.update(ctx, "reset", func(b *board) error {
+	return s.join(ctx, "reset", func(b *board) error {
 		if n, err := b.live(); err != nil || n > 0 {
 			return firstOf(err, fmt.Errorf("%d slots are being worked on: %w", n, migrate.ErrWrongStatus))
 		}
@@ -142,7 +156,6 @@ func (s *State) Reset(ctx context.Context) error {
 			b.tx.Delete(key)
 		}
 		b.header = header{Epoch: b.header.Epoch + 1, Status: migrate.NotStarted, Phase: migrate.PhaseCopy}
-		s.belong(b)
 		return nil
 	})
 }
