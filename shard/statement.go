@@ -39,3 +39,14 @@ func Route(ctx context.Context) (Shard, bool) {
 	s, ok := ctx.Value(routeKey{}).(Shard)
 	return s, ok
 }
+
+type queueKey struct{}
+
+// queued marks a call as one for a statement whose answer nobody waits for.
+func queued(ctx context.Context) context.Context {
+	return context.WithValue(ctx, queueKey{}, true)
+}
+
+// Queued reports whether a statement may wait and travel with the next one of its
+// transaction, or with the COMMIT. The driver wrapper asks.
+func Queued(ctx context.Context) bool { return ctx.Value(queueKey{}) != nil }

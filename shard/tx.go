@@ -53,6 +53,15 @@ func (t *Tx) Exec(s Statement, args ...any) (int64, error) {
 	return result.RowsAffected()
 }
 
+// Queue runs a statement that answers with an error or not at all, in its order.
+// The database may let it wait for the next statement or for the commit and send
+// them together: then it is these that fail with its error, and the transaction
+// with them, whatever fn returns.
+func (t *Tx) Queue(s Statement, args ...any) error {
+	_, err := t.conn.ExecContext(queued(t.ctx), s.On(t.shard), args...)
+	return err
+}
+
 // enter locks the fence and compares its epoch with the map's.
 func (t *Tx) enter(fence string, epoch uint64) error {
 	var there uint64

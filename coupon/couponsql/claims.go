@@ -42,12 +42,11 @@ func (r rows) Pending(before time.Time, n int) ([]coupon.Claim, error) {
 
 // PutClaim adds a claim.
 func (t tx) PutClaim(c coupon.Claim) error {
-	_, err := t.write.Exec(insertClaim, c.User, c.Campaign, c.Request, unless(c.Number), c.Coupon, c.Code.Symbols(), c.Done, millis(c.At))
+	err := t.write.Queue(insertClaim, c.User, c.Campaign, c.Request, unless(c.Number), c.Coupon, c.Code.Symbols(), c.Done, millis(c.At))
 	if err != nil || c.Done {
 		return err
 	}
-	_, err = t.write.Exec(insertPending, c.User, c.Campaign, c.Request, millis(c.At))
-	return err
+	return t.write.Queue(insertPending, c.User, c.Campaign, c.Request, millis(c.At))
 }
 
 // MoveClaim gives a pending claim of the coupon from another one.

@@ -23,6 +23,5 @@ func scanEvent(row scanner) (e coupon.Event, err error) {
 }
 
 func (t tx) addEvent(e coupon.Event) error {
-	_, err := t.write.Exec(insertEvent, e.Coupon, e.Version, e.Type, millis(e.At), e.Actor, e.User, e.Order, e.Request, unless(e.Once()))
-	return err
+	return t.write.Queue(insertEvent, e.Coupon, e.Version, e.Type, millis(e.At), e.Actor, e.User, e.Order, e.Request, unless(e.Once()))
 }

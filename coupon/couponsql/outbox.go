@@ -13,6 +13,5 @@ func (t tx) publish(m coupon.Message) error {
 	if err != nil {
 		return err
 	}
-	_, err = t.write.Exec(insertMessage, m.Event.Coupon, m.Event.Version, payload)
-	return err
+	return t.write.Queue(insertMessage, m.Event.Coupon, m.Event.Version, payload)
 }

@@ -21,6 +21,5 @@ func (r rows) Redeemed(order string, after coupon.ID, n int) ([]coupon.ID, error
 
 // KeepRedemption writes a row of an order's list unless a newer one is there.
 func (t tx) KeepRedemption(r coupon.OrderRedemption) error {
-	_, err := t.write.Exec(t.in(upsertRedemption), r.Order, r.Coupon, r.Voided, r.Version)
-	return err
+	return t.write.Queue(t.in(upsertRedemption), r.Order, r.Coupon, r.Voided, r.Version)
 }

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/tallystick/tallystick/coupon"
-	"github.com/tallystick/tallystick/shard"
 )
 
 // How many rows of a wallet one page looks at, and one query of it.
@@ -25,23 +24,10 @@ var (
 		"value_minor", "currency", "valid_from", "reserved_until", "redeemed_order", "redeemed_at", "version")
 )
 
-// updateWallet brings a row up to date that is there, which costs the database
-// less than finding that out by an insert.
-var updateWallet = shard.SQL(`UPDATE user_coupon_# SET valid_until = ?, status = ?, reserved_until = ?, redeemed_order = ?, redeemed_at = ?, version = ?
-	WHERE user_id = ? AND coupon_id = ? AND version < ?`)
-
 // Keep writes a coupon into its user's wallet unless a newer version is there.
 func (t tx) Keep(c coupon.Coupon) error {
-	if c.Version > 2 { // not the first that was anybody's
-		matched, err := t.write.Exec(updateWallet, millis(c.Valid.Until), c.Status, millis(c.ReservedUntil), c.RedeemedOrder, millis(c.RedeemedAt), c.Version,
-			c.User, c.ID, c.Version)
-		if err != nil || matched > 0 {
-			return err
-		}
-	}
-	_, err := t.write.Exec(t.in(upsertWallet), c.User, c.ID, millis(c.Valid.Until), c.Status, c.Campaign, c.Code.Symbols(), c.Order,
+	return t.write.Queue(t.in(upsertWallet), c.User, c.ID, millis(c.Valid.Until), c.Status, c.Campaign, c.Code.Symbols(), c.Order,
 		c.Value.Minor, c.Value.Currency, millis(c.Valid.From), millis(c.ReservedUntil), c.RedeemedOrder, millis(c.RedeemedAt), c.Version)
-	return err
 }
 
 // Wallet returns a page of a user's wallet.

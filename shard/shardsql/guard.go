@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/tallystick/tallystick/shard"
@@ -19,6 +20,7 @@ type guard struct {
 	dialect  dialect
 	timeout  time.Duration // of making a connection
 	implicit bool          // sessions begin a transaction by themselves
+	together bool          // sessions take several statements as one text
 }
 
 // A dialect is how a driver's errors are read.
@@ -28,6 +30,9 @@ type dialect interface {
 	tell(err error) (told error, over bool)
 	// tellCommit is the same for a COMMIT.
 	tellCommit(err error) error
+	// refused reports whether err is a server's answer to a statement and cannot
+	// be one to a COMMIT that was sent with it.
+	refused(err error) bool
 }
 
 // Connect makes a guarded connection.
@@ -69,6 +74,7 @@ type conn struct {
 	guard  *guard
 	inTx   bool
 	over   error // why the transaction under way takes no more statements
+	queue  queue // of the transaction under way
 	broken bool  // not to be used again
 }
 
@@ -80,8 +86,13 @@ func (c *conn) admit(ctx context.Context, text string) error {
 	if c.over != nil {
 		return c.over
 	}
+	if c.guard.together && strings.Contains(text, ";") {
+		return errSeveral
+	}
 	return judge(text).check(ctx)
 }
+
+var errSeveral = errors.New("shardsql: a text has to be one statement, and values arguments: it contains a semicolon")
 
 // told passes an error on as what it is.
 func (c *conn) told(err error) error {
@@ -99,7 +110,14 @@ func (c *conn) ExecContext(ctx context.Context, text string, args []driver.Named
 	if err := c.admit(ctx, text); err != nil {
 		return nil, err
 	}
-	result, err := c.fullConn.ExecContext(ctx, text, args)
+	if c.wait(ctx, text, args) {
+		return driver.ResultNoRows, nil
+	}
+	text, args, together := c.queue.with(text, args)
+	result, err := c.fullConn.ExecContext(ctx, text, args) // the answer to the last one
+	if together {
+		return result, c.failed(err)
+	}
 	return result, c.told(err)
 }
 
@@ -107,8 +125,12 @@ func (c *conn) QueryContext(ctx context.Context, text string, args []driver.Name
 	if err := c.admit(ctx, text); err != nil {
 		return nil, err
 	}
+	text, args, together := c.queue.with(text, args)
 	r, err := c.fullConn.QueryContext(ctx, text, args)
-	if err != nil {
+	switch {
+	case err != nil && together:
+		return nil, c.failed(err)
+	case err != nil:
 		return nil, c.told(err)
 	}
 	return &rows{r, c}, nil

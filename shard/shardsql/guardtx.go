@@ -17,6 +17,7 @@ func (c *conn) BeginTx(ctx context.Context, o driver.TxOptions) (driver.Tx, erro
 		}
 	}
 	c.inTx, c.over = true, nil
+	c.queue.drop()
 	return &tx{c, ctx}, nil
 }
 
@@ -44,12 +45,21 @@ func (t *tx) Commit() error {
 		return unavailable(context.Cause(t.ctx))
 	}
 	c.inTx = false
-	_, err := c.fullConn.ExecContext(t.ctx, "COMMIT", nil)
-	if err != nil {
-		c.broken = true
-		return c.guard.dialect.tellCommit(err)
+	text, args, together := c.queue.with("COMMIT", nil)
+	_, err := c.fullConn.ExecContext(t.ctx, text, args)
+	switch {
+	case err == nil:
+		return nil
+	case together && err == driver.ErrSkip: // nothing was sent
+		t.Rollback()
+		return errSkipped
+	case together && c.guard.dialect.refused(err): // the server came to no COMMIT
+		t.Rollback()
+		told, _ := c.guard.dialect.tell(err)
+		return told
 	}
-	return nil
+	c.broken = true
+	return c.guard.dialect.tellCommit(err)
 }
 
 // Rollback ends the transaction. Where its context has ended or its connection
@@ -58,6 +68,7 @@ func (t *tx) Commit() error {
 func (t *tx) Rollback() error {
 	c := t.conn
 	c.inTx, c.over = false, nil
+	c.queue.drop()
 	if t.ctx.Err() == nil && c.fullConn.IsValid() {
 		if _, err := c.fullConn.ExecContext(t.ctx, "ROLLBACK", nil); err == nil {
 			return nil

@@ -47,9 +47,10 @@ var _ shard.Database = (*MySQL)(nil)
 // OpenMySQL connects to the server. Pinned for each connection, whatever the DSN
 // says, are READ COMMITTED, the time zone +00:00, strict SQL, utf8mb4 compared
 // byte for byte, rows matched (not changed) as the count of an UPDATE, 1 s of
-// waiting for a row or a table, one statement a text, and no text with binary
-// arguments where the driver can avoid it (interpolateParams, one round trip
-// instead of three). A DSN with multiStatements is refused. No error contains
+// waiting for a row or a table, and no text with binary arguments where the
+// driver can avoid it (interpolateParams, one round trip instead of three). A
+// DSN with multiStatements is refused: a caller's text is one statement, only
+// those that wait in a transaction's queue are sent together. No error contains
 // the DSN.
 func OpenMySQL(ctx context.Context, o MySQLOptions) (*MySQL, error) {
 	reads, err := o.open(ctx, false)
@@ -137,7 +138,7 @@ func (o MySQLOptions) connector(writes bool) (*guard, error) {
 		return nil, errors.New("shardsql: the DSN sets multiStatements: a text has to be one statement (remove it)")
 	}
 	connect := cmpOr(o.ConnectTimeout, 2*time.Second)
-	if err := pin(cfg, connect, cmpOr(o.IdleTx, 10*time.Second), !writes); err != nil {
+	if err := pin(cfg, connect, cmpOr(o.IdleTx, 10*time.Second), writes); err != nil {
 		return nil, err
 	}
 	inner, err := mysql.NewConnector(cfg)
@@ -145,12 +146,13 @@ func (o MySQLOptions) connector(writes bool) (*guard, error) {
 		return nil, errors.New("shardsql: the DSN's parameters do not fit together")
 	}
 	where := fmt.Sprintf("database %s at %s", cfg.DBName, cfg.Addr)
-	return &guard{Connector: &prepared{inner, where}, dialect: mysqlErrors{}, timeout: connect, implicit: writes}, nil
+	return &guard{Connector: &prepared{inner, where}, dialect: mysqlErrors{}, timeout: connect, implicit: writes, together: writes}, nil
 }
 
 // pin sets what the package relies on.
-func pin(cfg *mysql.Config, connect, idleTx time.Duration, autocommit bool) error {
+func pin(cfg *mysql.Config, connect, idleTx time.Duration, writes bool) error {
 	cfg.InterpolateParams = true
+	cfg.MultiStatements = writes // for the guard, which admits one at a time
 	cfg.ClientFoundRows = true
 	cfg.RejectReadOnly = true
 	cfg.CheckConnLiveness = true
@@ -166,7 +168,7 @@ func pin(cfg *mysql.Config, connect, idleTx time.Duration, autocommit bool) erro
 		params = map[string]string{}
 	}
 	maps.Copy(params, map[string]string{
-		"autocommit":               strconv.FormatBool(autocommit),
+		"autocommit":               strconv.FormatBool(!writes),
 		"time_zone":                "'+00:00'",
 		"sql_mode":                 "'STRICT_ALL_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ZERO_DATE,NO_ZERO_IN_DATE,NO_ENGINE_SUBSTITUTION'",
 		"innodb_lock_wait_timeout": "1", // s, for a row

@@ -236,3 +236,18 @@ func TestPreparedStatementsPassTheGuardEachTime(t *testing.T) {
 		t.Errorf("%v, want ErrUnrouted", err)
 	}
 }
+
+func TestATextIsOneStatementForItsCaller(t *testing.T) {
+	db := openMySQL(t, realtest.MariaDBDSN(t))
+	err := execute(t.Context(), db, "SET @a = 1; SET @b = 2")
+	if err == nil || !strings.Contains(err.Error(), "semicolon") {
+		t.Errorf("in a transaction: %v, want an error about the semicolon", err)
+	}
+	err = db.Read(t.Context(), func(c shard.Conn) error {
+		_, err := c.ExecContext(t.Context(), "SET @a = 1; SET @b = 2")
+		return err
+	})
+	if err == nil {
+		t.Error("two statements were run")
+	}
+}

@@ -80,6 +80,20 @@ func (e mysqlErrors) tellCommit(err error) error {
 	return fmt.Errorf("%w: %w", shard.ErrUnknown, err)
 }
 
+// refused: a value that does not fit, a key that is there, a table or column that
+// is not. No COMMIT is answered so, because no check waits for it.
+func (mysqlErrors) refused(err error) bool {
+	answer, ok := errors.AsType[*mysql.MySQLError](err)
+	if !ok {
+		return false
+	}
+	switch string(answer.SQLState[:2]) {
+	case "22", "23", "42":
+		return true
+	}
+	return false
+}
+
 // isLost reports whether the connection, and not the statement, is to blame.
 func isLost(err error) bool {
 	for _, lost := range []error{

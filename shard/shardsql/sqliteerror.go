@@ -53,6 +53,9 @@ func sqliteMeaning(err *sqlite.Error) error {
 	return nil
 }
 
+// refused: statements are never sent together.
+func (sqliteErrors) refused(error) bool { return false }
+
 // tellCommit: where the disk was full the commit record was not written. After
 // other errors of the disk it may be there, and be found when the file is opened
 // again.

@@ -71,15 +71,18 @@ func testSilent(t *testing.T, s Subject) {
 	c.holds(t, 1, 0)
 }
 
-// commit runs a write through the net, which disturb makes bad before COMMIT is
-// sent. Once arrived returns, the connection is cut.
-func commit(t *testing.T, s Subject, disturb, arrived func()) error {
+// commit runs a write through the net, if queue is true one whose last statement
+// may wait for COMMIT. disturb makes the net bad before COMMIT is sent. Once arrived returns, the connection is cut.
+func commit(t *testing.T, s Subject, queue bool, disturb, arrived func()) error {
 	t.Helper()
 	far := connect(t, s.Through(t))
 	done := make(chan error, 1)
 	go func() {
 		done <- far.Write(t.Context(), seven, func(tx *shard.Tx) error {
 			_, err := tx.Exec(add, 5, 1)
+			if err == nil && queue {
+				err = tx.Queue(insert, 2, 2)
+			}
 			disturb()
 			return err
 		})
@@ -89,36 +92,39 @@ func commit(t *testing.T, s Subject, disturb, arrived func()) error {
 	return <-done
 }
 
-func testReplyLost(t *testing.T, s Subject) {
-	if s.Net == nil {
-		return
-	}
-	c := prepare(t, s)
-	err := commit(t, s, func() { s.Net.Delay(time.Hour) }, func() {
-		for until := time.Now().Add(slack); c.value(t, 1) == 0 && time.Now().Before(until); {
-			time.Sleep(time.Millisecond)
+func testReplyLost(queue bool) func(*testing.T, Subject) {
+	return func(t *testing.T, s Subject) {
+		if s.Net == nil {
+			return
 		}
-	})
-	if !errors.Is(err, shard.ErrUnknown) {
-		t.Errorf("%v, want ErrUnknown", err)
+		c := prepare(t, s)
+		err := commit(t, s, queue, func() { s.Net.Delay(time.Hour) }, func() {
+			for until := time.Now().Add(slack); c.value(t, 1) == 0 && time.Now().Before(until); {
+				time.Sleep(time.Millisecond)
+			}
+		})
+		if !errors.Is(err, shard.ErrUnknown) {
+			t.Errorf("%v, want ErrUnknown", err)
+		}
+		c.holds(t, 1, 5)
 	}
-	c.holds(t, 1, 5)
 }
 
-func testCommitLost(t *testing.T, s Subject) {
-	if s.Net == nil {
-		return
+func testCommitLost(queue bool) func(*testing.T, Subject) {
+	return func(t *testing.T, s Subject) {
+		if s.Net == nil {
+			return
+		}
+		c, stalled := prepare(t, s), make(chan struct{})
+		err := commit(t, s, queue, func() { s.Net.Stall(); close(stalled) }, func() {
+			<-stalled
+			time.Sleep(50 * time.Millisecond) // for COMMIT to be sent; if it is not, nothing changes below
+		})
+		if !errors.Is(err, shard.ErrUnknown) && !errors.Is(err, shard.ErrUnavailable) {
+			t.Errorf("%v, want ErrUnknown", err)
+		}
+		c.holds(t, 1, 0)
 	}
-	c := prepare(t, s)
-	stalled := make(chan struct{})
-	err := commit(t, s, func() { s.Net.Stall(); close(stalled) }, func() {
-		<-stalled
-		time.Sleep(50 * time.Millisecond) // for COMMIT to be sent; if it is not, nothing changes below
-	})
-	if !errors.Is(err, shard.ErrUnknown) && !errors.Is(err, shard.ErrUnavailable) {
-		t.Errorf("%v, want ErrUnknown", err)
-	}
-	c.holds(t, 1, 0)
 }
 
 func testEnded(t *testing.T, s Subject) {

@@ -62,6 +62,7 @@ var (
 	insert = shard.SQL("INSERT INTO thing_# (id, n) VALUES (?, ?)")
 	add    = shard.SQL("UPDATE thing_# SET n = n + ? WHERE id = ?")
 	set    = shard.SQL("UPDATE thing_# SET n = ? WHERE id = ?")
+	remove = shard.SQL("DELETE FROM thing_# WHERE id = ?")
 	get    = shard.SQL("SELECT n FROM thing_# WHERE id = ?")
 )
 
@@ -91,6 +92,17 @@ func (c client) insert(t *testing.T, id, n int64) {
 	t.Helper()
 	err := c.Write(t.Context(), seven, func(tx *shard.Tx) error {
 		_, err := tx.Exec(insert, id, n)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (c client) delete(t *testing.T, id int64) {
+	t.Helper()
+	err := c.Write(t.Context(), seven, func(tx *shard.Tx) error {
+		_, err := tx.Exec(remove, id)
 		return err
 	})
 	if err != nil {
