@@ -28,8 +28,10 @@ type ClientOptions struct {
 }
 
 // A Client asks a server. Its calls fail with a [coupon.Refusal] as those of a
-// [coupon.Service] do. It repeats none: a call whose outcome is unknown may be
-// repeated with the same business number. It is safe for concurrent use.
+// [coupon.Service] do. It repeats none. A call without a whole answer, whose outcome
+// is unknown, is [coupon.ErrShardUnavailable]: it may be repeated with the same
+// business number if that is retryable, as it is but for campaigns that are created
+// without a key. It is safe for concurrent use.
 type Client struct {
 	url       string
 	campaigns couponv1.CampaignServiceClient
@@ -58,8 +60,8 @@ func Dial(url string, o ClientOptions) (*Client, error) {
 	if c.timeout <= 0 {
 		c.timeout = DefaultTimeout
 	}
-	c.campaigns = couponv1.NewCampaignServiceClient(client, base, options...)
-	c.coupons = couponv1.NewCouponServiceClient(client, base, options...)
+	c.campaigns = couponv1.NewCampaignServiceClient(watcher{client}, base, options...)
+	c.coupons = couponv1.NewCouponServiceClient(watcher{client}, base, options...)
 	return c, nil
 }
 
@@ -69,14 +71,20 @@ func (c *Client) Close() error {
 	return nil
 }
 
-// ask makes one call and decodes its answer.
+// ask makes one call, which may be repeated, and decodes its answer.
 func ask[Req, Res, T any](ctx context.Context, c *Client, rpc func(context.Context, *Req) (*Res, error), req *Req, decode func(*Res) (T, error)) (T, error) {
+	return askFor(ctx, c, repeatable, rpc, req, decode)
+}
+
+// askFor makes one call and decodes its answer.
+func askFor[Req, Res, T any](ctx context.Context, c *Client, e effect, rpc func(context.Context, *Req) (*Res, error), req *Req, decode func(*Res) (T, error)) (T, error) {
 	ctx, cancel := rpcwire.Deadline(ctx, c.timeout)
 	defer cancel()
+	ctx, p := watch(ctx)
 	res, err := rpc(ctx, req)
 	if err != nil {
 		var none T
-		return none, decodeFailure(c.url, err)
+		return none, p.refusal(c.url, e, req, err)
 	}
 	return decode(res)
 }
@@ -92,7 +100,7 @@ func (c *Client) CreateCampaign(ctx context.Context, asked coupon.Campaign, key 
 	if err != nil {
 		return coupon.Campaign{}, err
 	}
-	return ask(ctx, c, c.campaigns.Create, req, decodeOne)
+	return askFor(ctx, c, effect(key != ""), c.campaigns.Create, req, decodeOne)
 }
 
 // Campaign returns a campaign.

@@ -7,47 +7,12 @@ import (
 	"strings"
 	"time"
 
-	"connectrpc.com/connect"
-	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/protobuf/types/known/structpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/tallystick/tallystick/coupon"
 	"github.com/tallystick/tallystick/coupon/couponrpc/couponv1"
 )
-
-// decodeFailure returns the refusal behind the error of a call. url is who was
-// asked.
-func decodeFailure(url string, err error) error {
-	failure, ok := errors.AsType[*connect.Error](err)
-	if !ok {
-		return err
-	}
-	r := &coupon.Refusal{Message: failure.Message()}
-	for _, d := range failure.Details() {
-		value, err := d.Value()
-		if err != nil {
-			continue
-		}
-		switch v := value.(type) {
-		case *errdetails.ErrorInfo:
-			r.Code, r.Retryable, r.Held = v.GetReason(), v.GetMetadata()["retryable"] == "true", splitIDs(v.GetMetadata()["coupon_ids"])
-		case *errdetails.BadRequest:
-			r.Field = v.GetFieldViolations()[0].GetField()
-		}
-	}
-	switch {
-	case r.Code != "":
-	case failure.Code() == connect.CodeUnavailable, failure.Code() == connect.CodeDeadlineExceeded:
-		r.Code, r.Retryable = coupon.ErrShardUnavailable.Code, true
-		r.Message = "cannot reach " + url + ": " + failure.Message()
-	case failure.Code() == connect.CodeUnimplemented, failure.Code() == connect.CodeNotFound:
-		r.Code, r.Message = codeNotFound, url+" does not serve coupons"
-	default:
-		r.Code = strings.ToUpper(failure.Code().String())
-	}
-	return r
-}
 
 func splitIDs(list string) []coupon.ID {
 	var ids []coupon.ID
