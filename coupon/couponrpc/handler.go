@@ -75,7 +75,7 @@ func New(svc *coupon.Service, o Options) (http.Handler, error) {
 	mux.Handle("/"+couponv1.CouponServiceName+"/", couponHandler)
 	mux.HandleFunc("GET /v1/openapi.json", serveOpenAPI)
 	mux.Handle("/", rest(transcoder))
-	return mux, nil
+	return whole(mux), nil
 }
 
 // fail returns err as the wire has it, nil for nil.

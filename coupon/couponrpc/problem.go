@@ -20,6 +20,10 @@ import (
 // not see it.
 const statusHeader = "Tallystick-Status"
 
+// statusCanceled is what the transcoder answers with for a call that ended before
+// it was done.
+const statusCanceled = 499
+
 // maxProblem bounds an error's body before it is made a problem.
 const maxProblem = 64 << 10
 
@@ -146,7 +150,8 @@ func parseStatus(status int, body []byte) problem {
 	if err := json.Unmarshal(body, &s); err != nil {
 		s.Message = strings.TrimSpace(string(body))
 	}
-	p := problem{Detail: s.Message, Code: codeOf(status)}
+	r := refusalOf(status)
+	p := problem{Detail: s.Message, Code: r.Code, Retryable: r.Retryable}
 	for _, d := range s.Details {
 		if d.Reason != "" {
 			p.Code = d.Reason
@@ -162,16 +167,21 @@ func parseStatus(status int, body []byte) problem {
 	return p
 }
 
-// codeOf returns the code of an error that carries none of ours: the transcoder
+// refusalOf returns the kind of an error that carries none of ours: the transcoder
 // says it of a request that it cannot read.
-func codeOf(status int) string {
+func refusalOf(status int) *coupon.Refusal {
 	switch status {
 	case http.StatusNotFound, http.StatusMethodNotAllowed:
-		return codeNotFound
+		return &coupon.Refusal{Code: codeNotFound}
 	case http.StatusTooManyRequests, http.StatusRequestEntityTooLarge: // its "resource exhausted" is a size
-		return coupon.ErrTooLarge.Code
+		return coupon.ErrTooLarge
+	case statusCanceled, http.StatusRequestTimeout, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		return coupon.ErrShardUnavailable
 	}
-	return coupon.ErrInvalid.Code
+	if status >= 500 {
+		return &coupon.Refusal{Code: codeInternal}
+	}
+	return coupon.ErrInvalid
 }
 
 // writeProblem completes a problem and writes it.
