@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/tallystick/tallystick/shard"
 )
 
 // Limits of a campaign.
@@ -22,6 +24,10 @@ const (
 
 // keyKnown is how long an idempotency key is.
 const keyKnown = 24 * time.Hour
+
+// errPerhapsCreated is not retryable: without a key another campaign would come of
+// it.
+var errPerhapsCreated = refusal(ErrShardUnavailable.Code, "the database did not say whether it created the campaign: look before you try again, or create with a key")
 
 // CreateCampaign adds a campaign, which is active at once. ID, state, counts and
 // time of c are set here, and so is what it leaves out: see the constants. Under
@@ -41,7 +47,11 @@ func (s *Service) CreateCampaign(ctx context.Context, c Campaign, key string) (C
 	if c.ID, err = s.numbers.Next(ctx, CampaignNumbers); err != nil {
 		return Campaign{}, err
 	}
-	if c, err = s.control.AddCampaign(ctx, c, once); err != nil {
+	c, err = s.control.AddCampaign(ctx, c, once)
+	if errors.Is(err, shard.ErrUnknown) && key == "" {
+		return Campaign{}, errPerhapsCreated
+	}
+	if err != nil {
 		return Campaign{}, s.refusal(err)
 	}
 	s.campaigns.set(c)

@@ -46,7 +46,7 @@ func CheckNumber(field, number string) error {
 	return nil
 }
 
-// refusal turns what the shards say into what callers are told. It is the only
+// refusal turns what shards and ids say into what callers are told. It is the only
 // place that does.
 func (s *Service) refusal(err error) error {
 	switch {
@@ -57,6 +57,9 @@ func (s *Service) refusal(err error) error {
 	case errors.Is(err, shard.ErrUnavailable), errors.Is(err, shard.ErrUnknown), errors.Is(err, shard.ErrBusy):
 		s.log.Warn("shard unavailable", "error", err)
 		return ErrShardUnavailable
+	case errors.Is(err, ErrNoIDs):
+		s.log.Warn("no ids", "error", err)
+		return ErrShardUnavailable.With("no coupon can be made now: try again")
 	}
 	return err
 }

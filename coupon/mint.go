@@ -1,6 +1,10 @@
 package coupon
 
-import "github.com/tallystick/tallystick/shard"
+import (
+	"errors"
+
+	"github.com/tallystick/tallystick/shard"
+)
 
 // The parts of an id, from the top: 41 bits of ms since the epoch, 8 of the
 // worker number, 4 of a sequence, 10 of the bucket. They are frozen.
@@ -21,8 +25,9 @@ const (
 )
 
 // ErrNoIDs tells that no id can be made now, as the process has no worker number,
-// or had one and could not renew its lease. Nothing was done; ask again.
-var ErrNoIDs = retryable("IDS_UNAVAILABLE", "no id can be made now: try again")
+// or had one and could not renew its lease. Nothing was done; ask again. Callers of
+// a [Service] are told [ErrShardUnavailable].
+var ErrNoIDs = errors.New("coupon: no id can be made now")
 
 // A generator makes the ids of one worker number, in the stretch of time that a
 // lease gives it. It is not safe for concurrent use.

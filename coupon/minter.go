@@ -117,11 +117,11 @@ func (m *Minter) refuse() error {
 	}
 	switch {
 	case m.obstacle != "":
-		return ErrNoIDs.With("no id can be made now: %s", m.obstacle)
+		return fmt.Errorf("%w: %s", ErrNoIDs, m.obstacle)
 	case m.current == nil:
-		return ErrNoIDs.With("no id can be made: the process is ending")
+		return fmt.Errorf("%w: the process is ending", ErrNoIDs)
 	}
-	return ErrNoIDs.With("no id can be made before the lease of worker number %d is renewed, which is under way", m.current.worker)
+	return fmt.Errorf("%w: the lease of worker number %d is being renewed", ErrNoIDs, m.current.worker)
 }
 
 // Close ends making ids and gives the number back, so that another process may

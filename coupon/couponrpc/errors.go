@@ -48,7 +48,6 @@ var statuses = map[string]struct {
 	coupon.ErrShardUnavailable.Code:  {http.StatusServiceUnavailable, connect.CodeUnavailable},
 	coupon.ErrShardMoving.Code:       {http.StatusServiceUnavailable, connect.CodeUnavailable},
 	coupon.ErrPoolRefilling.Code:     {http.StatusServiceUnavailable, connect.CodeUnavailable},
-	coupon.ErrNoIDs.Code:             {http.StatusServiceUnavailable, connect.CodeUnavailable},
 	codeInternal:                     {http.StatusInternalServerError, connect.CodeInternal},
 }
 
