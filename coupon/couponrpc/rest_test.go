@@ -22,6 +22,7 @@ import (
 type server struct {
 	url      string
 	world    *coupontest.World
+	outbox   coupon.Outbox
 	campaign coupon.Campaign
 }
 
@@ -49,7 +50,7 @@ func serve(t *testing.T) server {
 	h.Config.Protocols.SetUnencryptedHTTP2(true)
 	h.Start()
 	t.Cleanup(h.Close)
-	return server{h.URL, w, w.Campaign(t, 64, nil)}
+	return server{h.URL, w, couponsql.NewOutbox(p.Cluster), w.Campaign(t, 64, nil)}
 }
 
 // ask makes a call and returns its answer as JSON.
