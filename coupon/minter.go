@@ -34,13 +34,14 @@ type Minter struct {
 	intN       func(int) int    // chooses among numbers that are free
 
 	mu       sync.Mutex
-	current  *generator // nil: none yet, or closed
+	current  *generator // nil: none yet, lost or closed
 	obstacle string     // why the last look at the lease failed; "": it did not
 
-	lease *Worker // the row as it was last known; nil: there is no lease. Of the keeper alone
-	nudge chan struct{}
-	stop  context.CancelFunc
-	done  chan struct{}
+	lease  *Worker  // the row as it was last known; nil: there is no lease. Of the keeper alone
+	tokens []string // of rows that this process wrote, or may have; likewise
+	nudge  chan struct{}
+	stop   context.CancelFunc
+	done   chan struct{}
 }
 
 // leaseTimes are the times of the lease, which tests shorten.
@@ -119,7 +120,7 @@ func (m *Minter) refuse() error {
 	case m.obstacle != "":
 		return fmt.Errorf("%w: %s", ErrNoIDs, m.obstacle)
 	case m.current == nil:
-		return fmt.Errorf("%w: the process is ending", ErrNoIDs)
+		return fmt.Errorf("%w: the process has lost its worker number, or is ending", ErrNoIDs)
 	}
 	return fmt.Errorf("%w: the lease of worker number %d is being renewed", ErrNoIDs, m.current.worker)
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -15,12 +16,13 @@ const (
 	leaseRetry   = time.Second      // after a failure, and at least between any two calls
 	leaseTimeout = 5 * time.Second  // of a call
 	maxClockLead = 24 * time.Hour   // of this machine's clock before the database's
+	tokensKept   = 256              // of the latest writes: an hour's
 )
 
 // A Worker is the lease of a worker number as the control database holds it.
 type Worker struct {
 	Number    uint8
-	Token     string // of the holder, at most 32 bytes of ASCII; "": it was given back
+	Token     string // of the holder's write, at most 32 bytes of ASCII; "": it was given back
 	HighWater int64  // in ms since 1970: no id of the number is of a later one. It never falls below one that was used
 }
 
@@ -32,6 +34,13 @@ type Worker struct {
 // the change is made only if the row is as it was read. So the stretches of two
 // holders never overlap, whatever their clocks show, however long one of them
 // stands still and whenever it is killed.
+//
+// Two things are beyond that: a database that forgets changes it had confirmed,
+// as when a backup takes its place, and a process whose memory is copied. Each
+// write of a row has a token of its own, by which its writer knows it again: a
+// holder that finds another's makes no more ids at once, at its next look. Until
+// then, and of a forgotten stretch for as long as it reaches, an id may come
+// twice; it is of the same shard both times, whose table refuses the second.
 type Workers interface {
 	// Workers returns all rows and the database's clock.
 	Workers(ctx context.Context) ([]Worker, time.Time, error)
@@ -95,20 +104,43 @@ func (m *Minter) look(ctx context.Context) error {
 			time.Duration(now.own-now.db)*time.Millisecond))
 	}
 	if m.lease != nil {
-		if row := rowOf(rows, m.lease.Number); row.Token == m.lease.Token {
+		if row := rowOf(rows, m.lease.Number); m.wrote(row) {
 			return m.renew(ctx, row, now)
 		}
-		m.log.Warn("worker number lost", "number", m.lease.Number)
-		m.lease = nil
+		m.lose()
 	}
 	return m.take(ctx, rows, now)
 }
 
-// renew moves the high-water on. The row may be beyond what is known here: by a
-// renewal whose reply was lost, which is as good as any other.
+// wrote reports whether this process wrote a row of its number, or may have: the
+// reply to a renewal may be lost. The row may also be an earlier one, of a
+// database that has forgotten the later.
+func (m *Minter) wrote(row Worker) bool { return slices.Contains(m.tokens, row.Token) }
+
+// newToken returns the token of a row to be written.
+func (m *Minter) newToken() string {
+	token := rand.Text()
+	m.tokens = append(m.tokens, token)
+	m.tokens = m.tokens[max(0, len(m.tokens)-tokensKept):]
+	return token
+}
+
+// lose ends making ids with the number. Where all is well its high-water has
+// passed, so there is nothing left to make; where not, somebody makes the same.
+func (m *Minter) lose() {
+	m.log.Warn("worker number lost", "number", m.lease.Number, "high_water", m.lease.HighWater)
+	m.lease = nil
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.current = nil
+}
+
+// renew moves the high-water on, from wherever the row is.
 func (m *Minter) renew(ctx context.Context, row Worker, now clocks) error {
-	next := row
-	next.HighWater = max(row.HighWater, m.lease.HighWater, now.highWater(m.times.ahead))
+	if row.HighWater < m.lease.HighWater {
+		m.log.Error("the control database has forgotten a lease: it may be a backup, and other leases may be lost", "worker", row.Number)
+	}
+	next := Worker{row.Number, m.newToken(), max(row.HighWater, m.lease.HighWater, now.highWater(m.times.ahead))}
 	if err := m.swap(ctx, row, next); err != nil {
 		return err
 	}
@@ -119,14 +151,13 @@ func (m *Minter) renew(ctx context.Context, row Worker, now clocks) error {
 	return nil
 }
 
-// take leases a number. The generator of a lost lease stays until then: what it
-// has up to its high-water is its own.
+// take leases a number.
 func (m *Minter) take(ctx context.Context, rows []Worker, now clocks) error {
 	old, err := pickWorker(rows, now, m.intN)
 	if err != nil {
 		return err
 	}
-	next := Worker{Number: old.Number, Token: rand.Text(), HighWater: now.highWater(m.times.ahead)}
+	next := Worker{Number: old.Number, Token: m.newToken(), HighWater: now.highWater(m.times.ahead)}
 	if err := m.swap(ctx, old, next); err != nil {
 		return err
 	}
@@ -157,7 +188,7 @@ func (m *Minter) giveBack(ctx context.Context, used int64) error {
 		return err
 	}
 	row := rowOf(rows, m.lease.Number)
-	if row.Token != m.lease.Token {
+	if !m.wrote(row) {
 		return nil // another's by now
 	}
 	return m.swap(ctx, row, Worker{Number: row.Number, HighWater: used})

@@ -18,7 +18,8 @@ import (
 // TestNoIDTwiceWhateverHappens runs random histories of a few processes that
 // fight for two worker numbers: with clocks that step, callers that stand still
 // between reading the clock and the id, writes whose replies or which themselves
-// are late, kills and restarts.
+// are late, kills and restarts, and processes whose memory is copied: what two of
+// them make before they have looked may come twice, and nothing else.
 func TestNoIDTwiceWhateverHappens(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		w := newWorld(func(n int) int { return rapid.IntRange(0, n-1).Draw(r, "n") })
@@ -34,14 +35,15 @@ func TestNoIDTwiceWhateverHappens(t *testing.T) {
 // TestWorldFindsPlantedFaults makes the leases worthless.
 func TestWorldFindsPlantedFaults(t *testing.T) {
 	for name, plant := range map[string]func(*world){
-		"swaps that compare nothing":                  func(w *world) { w.blind = true },
+		"swaps that compare nothing":                  func(w *world) { w.blind, w.uncopied = true, true },
 		"swaps that are not stored":                   func(w *world) { w.forgetful = true },
 		"a number given back below the last ms used":  func(w *world) { w.lowered = true },
 		"a holder that starts where the last one did": func(w *world) { w.rewound = true },
 		"a holder that does not heed its high-water":  func(w *world) { w.greedy = true },
+		"a holder that takes any row for its own":     func(w *world) { w.trusting = true },
 	} {
 		t.Run(name, func(t *testing.T) {
-			for seed := range uint64(300) {
+			for seed := range uint64(1000) {
 				w := newWorld(rand.New(rand.NewPCG(seed, 1)).IntN)
 				plant(w)
 				for range 200 {
@@ -64,11 +66,12 @@ type world struct {
 	rows  coupontest.Workers
 	late  []func() // writes under way
 	procs [3]*process
-	ids   map[coupon.ID]bool
-	depth int // of callers that stand still
+	ids   map[coupon.ID]bool // true: of a process that is there once
+	depth int                // of callers that stand still
 	wrong string
 
-	blind, forgetful, lowered, rewound, greedy bool // planted
+	blind, forgetful, lowered, rewound, greedy, trusting bool // planted
+	uncopied                                             bool // no process is copied, which makes it hard to find what is planted
 }
 
 // A process is a minter and its clock.
@@ -76,7 +79,16 @@ type process struct {
 	world  *world
 	clock  time.Duration // off by that
 	minter *coupon.Minter
-	fault  int // of the next swap
+	fault  int    // of the next swap
+	shared string // token of the lease that another process has too; "": none has
+}
+
+// single reports whether the process has a lease of its own, or none.
+func (p *process) single() bool {
+	if p.shared != p.minter.LeaseToken() {
+		p.shared = ""
+	}
+	return p.shared == ""
 }
 
 // What may befall a swap.
@@ -101,21 +113,36 @@ func newWorld(intN func(int) int) *world {
 }
 
 func (p *process) start() {
-	p.minter = coupon.NewMinterByHand(p, coupon.MinterSetup{
+	p.minter, p.shared = coupon.NewMinterByHand(p, p.setup()), ""
+}
+
+// become makes p a copy of another process.
+func (p *process) become(other *process) {
+	p.minter = other.minter.Double(p, p.setup())
+	p.shared = other.minter.LeaseToken()
+	other.shared = p.shared
+}
+
+func (p *process) setup() coupon.MinterSetup {
+	return coupon.MinterSetup{
 		Clock:      func() time.Time { return p.world.now.Add(p.clock) },
 		AfterClock: func() { p.world.standStill() },
 		IntN:       p.world.intN,
-	})
+	}
 }
 
 // step has one thing happen.
 func (w *world) step() {
 	p := w.procs[w.intN(len(w.procs))]
-	switch w.intN(10) {
+	switch w.intN(11) {
 	case 0, 1:
 		w.mint(p)
 	case 2, 3, 4:
 		p.fault = max(0, w.intN(2*faults)-faults)
+		if w.trusting {
+			p.minter.Trust(w.rows.Row(0).Token)
+			p.minter.Trust(w.rows.Row(1).Token)
+		}
 		p.minter.Tend(context.Background())
 		if w.greedy {
 			p.minter.IgnoreHighWater()
@@ -143,6 +170,10 @@ func (w *world) step() {
 			}
 			p.start()
 		}
+	case 10:
+		if other := w.procs[w.intN(len(w.procs))]; w.depth == 0 && other != p && !w.uncopied {
+			p.become(other)
+		}
 	}
 }
 
@@ -156,10 +187,12 @@ func (w *world) mint(p *process) {
 			return
 		case err != nil:
 			w.wrong = err.Error()
-		case w.ids[id]:
+		}
+		single := p.single()
+		if before, twice := w.ids[id]; twice && before && single {
 			w.wrong = fmt.Sprintf("%+v twice", coupon.PartsOf(id))
 		}
-		w.ids[id] = true
+		w.ids[id] = single
 	}
 }
 
