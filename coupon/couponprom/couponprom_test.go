@@ -1,6 +1,8 @@
 package couponprom_test
 
 import (
+	"os"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -58,6 +60,19 @@ func TestEveryCountShows(t *testing.T) {
 	}
 	if problems, err := testutil.CollectAndLint(c); err != nil || len(problems) > 0 {
 		t.Error(problems, err)
+	}
+}
+
+// TestOperatorsAreToldWhatToDo: each name is in the page that is read at night.
+func TestOperatorsAreToldWhatToDo(t *testing.T) {
+	page, err := os.ReadFile("../../docs/operations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range regexp.MustCompile(`(?m)^(tallystick_coupon_\w+)(\{\w+)=`).FindAllStringSubmatch(want, -1) {
+		if !strings.Contains(string(page), "`"+m[1]+m[2]+"}`") {
+			t.Errorf("docs/operations.md does not tell of %s%s}", m[1], m[2])
+		}
 	}
 }
 
