@@ -35,17 +35,22 @@ func (s *Service) Claim(ctx context.Context, campaign int64, call Call) (Result,
 	if err != nil {
 		return Result{}, s.refusal(err)
 	}
+	// Most users of a campaign with one coupon each have none: the ledger's keys
+	// tell of the others, and they are looked for then.
+	look := c.PerUserLimit != 1
 	for range claimTries {
-		result, err := s.claim(ctx, c, call)
+		result, err := s.claim(ctx, c, call, look)
 		if !errors.Is(err, errLost) {
 			return result, s.refusal(err)
 		}
+		look = true
 	}
 	return Result{}, ErrPoolRefilling
 }
 
-// claim makes one attempt. It fails with errLost if another claim was faster.
-func (s *Service) claim(ctx context.Context, c Campaign, call Call) (Result, error) {
+// claim makes one attempt. It fails with errLost if another claim was faster, or
+// if the user has claimed and look, at the user's claims, is false.
+func (s *Service) claim(ctx context.Context, c Campaign, call Call, look bool) (Result, error) {
 	home := shard.Text(call.User)
 	ref, empty := s.pool.take(ctx, c, home.Bucket().Shard())
 	if errors.Is(empty, errSliceEmpty) {
@@ -57,10 +62,10 @@ func (s *Service) claim(ctx context.Context, c Campaign, call Call) (Result, err
 	}
 	var did claimed
 	err := s.store.Write(ctx, home, func(tx Tx) (err error) {
-		did, err = claimIn(tx, c, call, claim, empty)
+		did, err = claimIn(tx, c, call, claim, look, empty)
 		return err
 	})
-	if empty == nil && !did.tried {
+	if empty == nil && (!did.tried || errors.Is(err, shard.ErrDuplicate)) {
 		s.pool.put(c.ID, ref)
 	}
 	switch {
@@ -90,9 +95,13 @@ type claimed struct {
 
 // claimIn looks whether the claim was made or may be made, and makes it: all of
 // it if the coupon is on this shard. empty tells why there is no coupon to try.
-func claimIn(tx Tx, c Campaign, call Call, claim Claim, empty error) (claimed, error) {
+func claimIn(tx Tx, c Campaign, call Call, claim Claim, look bool, empty error) (claimed, error) {
 	did := claimed{at: tx.Now()}
-	made, err := tx.Claims(call.User, c.ID)
+	var made []Claim
+	var err error
+	if look || empty != nil || c.open(tx.Now()) != nil { // a repetition is answered in any case
+		made, err = tx.Claims(call.User, c.ID)
+	}
 	if err != nil {
 		return did, err
 	}
