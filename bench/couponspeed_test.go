@@ -3,8 +3,11 @@ package bench
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"strconv"
 	"strings"
@@ -17,6 +20,7 @@ import (
 	_ "github.com/go-sql-driver/mysql"
 
 	"github.com/tallystick/tallystick/coupon"
+	"github.com/tallystick/tallystick/coupon/couponrpc"
 	"github.com/tallystick/tallystick/coupon/couponsql"
 	"github.com/tallystick/tallystick/coupon/coupontest"
 	"github.com/tallystick/tallystick/internal/realtest"
@@ -34,10 +38,16 @@ type couponWorld struct {
 
 	mu      sync.Mutex
 	claimed []coupon.Coupon
-	serial  atomic.Int64
+	serial  atomic.Int64 // of users who claim
+	reads   atomic.Int64
+
+	url  string
+	http *http.Client
 }
 
-func newCouponWorld(t *testing.T) *couponWorld {
+// newCouponWorld starts one whose databases are what the last argument makes of them,
+// if there is one.
+func newCouponWorld(t *testing.T, as ...func(couponsql.Database) couponsql.Database) *couponWorld {
 	t.Helper()
 	w := &couponWorld{server: realtest.MariaDB(t, "innodb-flush-log-at-trx-commit=1", "log-bin=bin", "sync-binlog=1", "binlog-format=ROW",
 		"innodb-buffer-pool-size=2G", "innodb-log-file-size=512M", "innodb-file-per-table=0")}
@@ -47,7 +57,11 @@ func newCouponWorld(t *testing.T) *couponWorld {
 		o.Shards = append(o.Shards, couponsql.Source{Name: name, At: w.server.CreateDatabase(name)})
 	}
 	o.Open = func(ctx context.Context, at string) (couponsql.Database, error) {
-		return shardsql.OpenMySQL(ctx, shardsql.MySQLOptions{DSN: at})
+		db, err := shardsql.OpenMySQL(ctx, shardsql.MySQLOptions{DSN: at})
+		if err != nil || len(as) == 0 {
+			return db, err
+		}
+		return as[0](db), nil
 	}
 	p, err := couponsql.Open(t.Context(), o)
 	if err != nil {
@@ -90,9 +104,7 @@ func (w *couponWorld) claim(ctx context.Context, campaign int64) error {
 	user := fmt.Sprint("user-", w.serial.Add(1))
 	r, err := w.Claim(ctx, campaign, coupon.Call{User: user, Request: "r"})
 	if err == nil {
-		w.mu.Lock()
-		w.claimed = append(w.claimed, r.Coupon)
-		w.mu.Unlock()
+		w.keep(r.Coupon)
 	}
 	return err
 }
@@ -100,19 +112,95 @@ func (w *couponWorld) claim(ctx context.Context, campaign int64) error {
 // errNoneLeft ends a round early.
 var errNoneLeft = errors.New("no claimed coupon is left")
 
-// redeem redeems a coupon that was claimed.
-func (w *couponWorld) redeem(ctx context.Context) error {
+// keep remembers a claimed coupon, and last returns and forgets one.
+func (w *couponWorld) keep(c coupon.Coupon) {
 	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.claimed = append(w.claimed, c)
+}
+
+func (w *couponWorld) last() (c coupon.Coupon, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	n := len(w.claimed)
 	if n == 0 {
-		w.mu.Unlock()
-		return errNoneLeft
+		return c, errNoneLeft
 	}
-	c := w.claimed[n-1]
-	w.claimed = w.claimed[:n-1]
-	w.mu.Unlock()
-	_, err := w.Redeem(ctx, coupon.Target{ID: c.ID}, coupon.Call{User: c.User, Order: fmt.Sprint("order-", c.ID)})
+	c, w.claimed = w.claimed[n-1], w.claimed[:n-1]
+	return c, nil
+}
+
+// redeem redeems a coupon that was claimed.
+func (w *couponWorld) redeem(ctx context.Context) error {
+	c, err := w.last()
+	if err != nil {
+		return err
+	}
+	_, err = w.Redeem(ctx, coupon.Target{ID: c.ID}, coupon.Call{User: c.User, Order: fmt.Sprint("order-", c.ID)})
 	return err
+}
+
+// page reads the first page of the wallet of somebody who has claimed.
+func (w *couponWorld) page(ctx context.Context) error {
+	user := fmt.Sprint("user-", 1+w.reads.Add(1)%w.serial.Load())
+	_, err := w.Wallet(ctx, coupon.WalletQuery{User: user, Size: 20})
+	return err
+}
+
+// serve makes the service reachable by HTTP, from a client in this process.
+func (w *couponWorld) serve(t *testing.T) {
+	t.Helper()
+	handler, err := couponrpc.New(w.Service, couponrpc.Options{Parse: w.Codes.Parse})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(handler)
+	t.Cleanup(server.Close)
+	w.url = server.URL
+	w.http = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: couponCallers}}
+}
+
+// post calls the service by HTTP as curl would.
+func (w *couponWorld) post(ctx context.Context, path, body string, answer any) error {
+	req, err := http.NewRequestWithContext(ctx, "POST", w.url+path, strings.NewReader(body))
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	res, err := w.http.Do(req)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	if res.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s: %s", path, res.Status)
+	}
+	return json.NewDecoder(res.Body).Decode(answer)
+}
+
+// claimByHTTP is claim over the network.
+func (w *couponWorld) claimByHTTP(ctx context.Context, campaign int64) error {
+	user := fmt.Sprint("user-", w.serial.Add(1))
+	var got struct {
+		Coupon struct {
+			ID coupon.ID `json:",string"`
+		}
+	}
+	err := w.post(ctx, fmt.Sprintf("/v1/campaigns/%d:claim", campaign), fmt.Sprintf(`{"user_id":%q,"request_no":"r"}`, user), &got)
+	if err == nil {
+		w.keep(coupon.Coupon{ID: got.Coupon.ID, User: user})
+	}
+	return err
+}
+
+// redeemByHTTP is redeem over the network.
+func (w *couponWorld) redeemByHTTP(ctx context.Context) error {
+	c, err := w.last()
+	if err != nil {
+		return err
+	}
+	var got struct{ Replayed bool }
+	return w.post(ctx, "/v1/coupons:redeem", fmt.Sprintf(`{"id":"%d","user_id":%q,"order_no":"order-%d"}`, c.ID, c.User, c.ID), &got)
 }
 
 // limitOne claims as one would on one table without a pool: the first free row is
@@ -218,9 +306,9 @@ func ownCPU(t *testing.T) time.Duration {
 
 // couponPace measures claims and redemptions against what else one could do.
 func couponPace(t *testing.T, r *results) {
-	rounds, d, total := 2, 200*time.Millisecond, int64(6_400)
+	rounds, d, total := 2, 150*time.Millisecond, int64(6_400)
 	if full {
-		rounds, d, total = 9, 10*time.Second, 320_000
+		rounds, d, total = 9, 10*time.Second, 640_000
 	}
 	w := newCouponWorld(t)
 	w.plainRows(t, int(max(total, 100_000)))
@@ -233,7 +321,11 @@ func couponPace(t *testing.T, r *results) {
 		{"claim by UPDATE ... LIMIT 1 on one table", w.limitOne},
 		{"redeem", w.redeem},
 		{"UPDATE and INSERT", w.updateAndInsert},
+		{"page of a wallet", w.page},
+		{"claim by HTTP, caller's CPU included", func(ctx context.Context) error { return w.claimByHTTP(ctx, c.ID) }},
+		{"redeem by HTTP, caller's CPU included", w.redeemByHTTP},
 	}
+	w.serve(t)
 	w.drive(t, d/4, kinds[0].do) // so that there is something to redeem in the slowest round
 	paces := make([][]effort, len(kinds))
 	for range rounds {
@@ -241,11 +333,11 @@ func couponPace(t *testing.T, r *results) {
 			paces[i] = append(paces[i], w.drive(t, d, k.do))
 		}
 	}
-	couponReport(t, r, rounds, d, func(i int) (string, []effort) { return kinds[i].name, paces[i] })
+	couponReport(t, r, rounds, d, len(kinds), func(i int) (string, []effort) { return kinds[i].name, paces[i] })
 }
 
 // couponReport writes the table and what follows from it.
-func couponReport(t *testing.T, r *results, rounds int, d time.Duration, of func(int) (string, []effort)) {
+func couponReport(t *testing.T, r *results, rounds int, d time.Duration, kinds int, of func(int) (string, []effort)) {
 	r.section("Coupons: claims and redemptions", fmt.Sprintf("One MariaDB with durable commits, 8 databases of 4 shards, 16 callers in this process, medians of %d interleaved rounds of %v. A claim and a redemption write coupon, ledger, event and wallet behind the fence.", rounds, d))
 	r.table("what", "/s", "us CPU of the server", "us CPU of the service")
 	middle := func(i int, of_ func(effort) float64) float64 {
@@ -256,7 +348,7 @@ func couponReport(t *testing.T, r *results, rounds int, d time.Duration, of func
 		}
 		return median(all)
 	}
-	for i := range 4 {
+	for i := range kinds {
 		name, _ := of(i)
 		r.row(name, middle(i, func(p effort) float64 { return p.perSecond }), middle(i, func(p effort) float64 { return p.server }), middle(i, func(p effort) float64 { return p.service }))
 	}
@@ -278,6 +370,6 @@ func couponReport(t *testing.T, r *results, rounds int, d time.Duration, of func
 	cpu := func(i int) float64 {
 		return middle(i, func(p effort) float64 { return p.server }) + middle(i, func(p effort) float64 { return p.service })
 	}
-	cores := 14_000 * (cpu(0) + 0.3*cpu(2)) / 1e6
-	r.text("14,000 claims a second with 0.3 redemptions each would keep %.0f cores of this kind busy, databases and services together, wallet reads apart.", cores)
+	cores := 14_000 * (cpu(0) + 0.3*cpu(2) + 2*cpu(4)) / 1e6
+	r.text("14,000 claims a second with 0.3 redemptions and 2 pages of a wallet each would keep %.0f cores of this kind busy, databases and services together, HTTP apart.", cores)
 }
