@@ -59,7 +59,8 @@ type drainage struct {
 }
 
 // rewrite brings the sink to what the source has of keys. What can never be
-// stored goes into quarantine. One row is in memory at a time.
+// stored, and a note that does not tell its row, goes into quarantine. One row
+// is in memory at a time.
 func (d drainage) rewrite(term Term, left []Left) error {
 	var aside []Quarantined
 	for _, l := range left {
@@ -79,8 +80,23 @@ func (d drainage) rewrite(term Term, left []Left) error {
 	return d.m.try(d.h, func() error { return d.m.state.SetAside(d.h, term, aside) })
 }
 
+// flaw returns why nobody can tell which row a note is of, "" if it can be told.
+func (m *Migration) flaw(l Left) string {
+	why := l.Flaw
+	if n := len(m.plan.Source.Key); why == "" && len(l.Key) != n {
+		why = fmt.Sprintf("it has %d parts, the table's key has %d", len(l.Key), n)
+	}
+	if why == "" {
+		return ""
+	}
+	return fmt.Sprintf("the key of note %d in the outbox cannot be read: %s; verify in full, which finds what it was about, then replay strikes it off", l.ID, why)
+}
+
 // rewriteOne brings the sink to what the source has of one key.
 func (d drainage) rewriteOne(l Left) (Result, error) {
+	if why := d.m.flaw(l); why != "" {
+		return Result{Outcome: Refused, Reason: why}, nil
+	}
 	rows, err := d.m.source.Get(d.h, []Key{l.Key}, true)
 	switch {
 	case err != nil:

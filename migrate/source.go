@@ -44,7 +44,7 @@ type Page struct {
 type Extent struct {
 	Min, Max Key
 	Rows     int64 // estimate
-	RowBytes int64 // estimate of a row's average size
+	RowBytes int64 // estimate of a row's average data
 }
 
 // A Settler is a source that can tell when every transaction that was open at
@@ -72,10 +72,11 @@ type Outbox interface {
 
 // A Left is a key that a double-writer noted and did not remove.
 type Left struct {
-	Key     Key
+	Key     Key    // with a Flaw, its text as the only part
 	ID      int64  // of the note, from a sequence that grows
 	Ref     string // how the sink names the item; "": the note does not say
 	Version int64  // of the change, a deletion too; 0: the note does not say
+	Flaw    string // why the key cannot be read; "": it can
 }
 
 // A Gauge tells how hard a source is pressed.

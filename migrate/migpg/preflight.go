@@ -2,6 +2,7 @@ package migpg
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -191,7 +192,20 @@ func (s *Source) checkOutbox(ctx context.Context) ([]migrate.Finding, error) {
 		return []migrate.Finding{{Severity: migrate.Note, Message: "tallystick_outbox has no columns ref and version, by which a deletion that was left is mended",
 			Remedy: "alter table tallystick_outbox add if not exists ref text, add if not exists version bigint; and let the double-writer fill them"}}, nil
 	}
-	return nil, nil
+	return s.readOutbox(ctx)
+}
+
+// readOutbox refuses a table of that name that has not the columns of notes.
+func (s *Source) readOutbox(ctx context.Context) ([]migrate.Finding, error) {
+	_, _, err := s.Newest(ctx)
+	if err == nil {
+		_, _, err = s.Pending(ctx, 1)
+	}
+	if err == nil || errors.Is(err, migrate.ErrTransient) {
+		return nil, err
+	}
+	return []migrate.Finding{{Severity: migrate.Refusal, Message: "tallystick_outbox cannot be read: " + err.Error(),
+		Remedy: "give it the columns of migpg.OutboxDDL: id bigint, table_name, key and ref text, version bigint"}}, nil
 }
 
 // checkOrder refuses a collation in which ULIDs or UUIDs are not in the order

@@ -2,6 +2,7 @@ package migpg
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -106,7 +107,7 @@ func (s *Source) Newest(ctx context.Context) (id int64, none bool, err error) {
 
 // Pending implements [migrate.Outbox].
 func (s *Source) Pending(ctx context.Context, limit int) (left []migrate.Left, none bool, err error) {
-	rows, err := s.pool.Query(ctx, `select id::int8, key, coalesce(to_jsonb(o)->>'ref', ''), coalesce(to_jsonb(o)->>'version', '0')::int8
+	rows, err := s.pool.Query(ctx, `select id::int8, key::text, coalesce(to_jsonb(o)->>'ref', ''), coalesce(to_jsonb(o)->>'version', '0')
 		from tallystick_outbox o where table_name = any($1) order by id limit $2`, s.tableNames(), limit)
 	if err == nil {
 		left, err = pgx.CollectRows(rows, readNote)
@@ -117,15 +118,25 @@ func (s *Source) Pending(ctx context.Context, limit int) (left []migrate.Left, n
 	return left, false, failed("read outbox", err)
 }
 
+// readNote reads a note. One whose key is none keeps no other from being read;
+// a version that is no integer says nothing.
 func readNote(row pgx.CollectableRow) (l migrate.Left, err error) {
-	var key string
-	if err := row.Scan(&l.ID, &key, &l.Ref, &l.Version); err != nil {
+	var key *string
+	var version string
+	if err := row.Scan(&l.ID, &key, &l.Ref, &version); err != nil {
 		return l, err
 	}
-	if l.Key, err = migrate.ParseKey(key); err != nil {
-		err = &rowError{"key", err}
+	if l.Version, err = strconv.ParseInt(version, 10, 64); err != nil {
+		l.Version = 0
 	}
-	return l, err
+	if key == nil {
+		l.Key, l.Flaw = migrate.Key{""}, "it is null"
+		return l, nil
+	}
+	if l.Key, err = migrate.ParseKey(*key); err != nil {
+		l.Key, l.Flaw = migrate.Key{*key}, errors.Unwrap(err).Error()
+	}
+	return l, nil
 }
 
 // tableNames returns what the double-writer may call the table: its name alone,

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -126,6 +127,36 @@ func TestOlderOutboxesAreReadAsFarAsTheyTell(t *testing.T) {
 	}
 	run(t, db, "alter table tallystick_outbox add ref text")
 	if found, err := s.Preflight(t.Context()); err != nil || strings.Contains(fmt.Sprint(found), "tallystick_outbox") {
+		t.Errorf("%v, %v", found, err)
+	}
+}
+
+// TestNotesThatCannotBeReadKeepNoOtherFromBeingRead: the table may have been made
+// by hand.
+func TestNotesThatCannotBeReadKeepNoOtherFromBeingRead(t *testing.T) {
+	db := connect(t, realtest.PostgresDSN(t))
+	run(t, db, numbersTable+`create table tallystick_outbox (id bigint generated always as identity primary key, table_name text, key text, ref text, version text);
+		insert into tallystick_outbox (table_name, key, version) values ('t', '%zz', '1'), ('t', null, '1'), ('t', '1', 'new'), ('t', '2', '99999999999999999999'), ('t', '3', '7')`)
+	left, _, err := open(t, planOf(db, "t", "id")).Pending(t.Context(), 10)
+	if err != nil || len(left) != 5 {
+		t.Fatalf("%+v, %v", left, err)
+	}
+	for i, want := range []migrate.Left{
+		{ID: 1, Key: migrate.Key{"%zz"}, Version: 1, Flaw: `invalid URL escape "%zz"`}, {ID: 2, Key: migrate.Key{""}, Version: 1, Flaw: "it is null"},
+		{ID: 3, Key: migrate.Key{"1"}}, {ID: 4, Key: migrate.Key{"2"}}, {ID: 5, Key: migrate.Key{"3"}, Version: 7},
+	} {
+		if !reflect.DeepEqual(left[i], want) {
+			t.Errorf("%+v, want %+v", left[i], want)
+		}
+	}
+}
+
+// TestAnOutboxThatCannotBeReadIsRefused, not waited for at the end.
+func TestAnOutboxThatCannotBeReadIsRefused(t *testing.T) {
+	db := connect(t, realtest.PostgresDSN(t))
+	run(t, db, numbersTable+"create table tallystick_outbox (id uuid, tab text, key text, ref text, version bigint)")
+	found, err := open(t, planOf(db, "t", "id")).Preflight(t.Context())
+	if err != nil || migrate.FirstRefusal(found) == nil || !strings.Contains(fmt.Sprint(found), "tallystick_outbox cannot be read") {
 		t.Errorf("%v, %v", found, err)
 	}
 }
