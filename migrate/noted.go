@@ -38,7 +38,7 @@ func (v *verification) pending(ctx context.Context) ([]Left, error) {
 	}
 	left, _, err := box.Pending(ctx, maxNotes)
 	if err == nil && len(left) == maxNotes {
-		err = fmt.Errorf("the outbox has %d notes or more that double-writers left: deal with them and verify again, it goes on from here", maxNotes)
+		err = fmt.Errorf("the outbox has %d notes or more that double-writers left: deal with them and verify again; a full verification goes on from here", maxNotes)
 	}
 	return left, err
 }
@@ -105,27 +105,44 @@ func (v *verification) awaitOpen(ctx context.Context) error {
 	})
 }
 
-// suspectsOf returns the rows of notes, each once for every item that a note
-// names.
+// suspectsOf returns the rows of notes, each once, and once more for every item
+// that a note names: a row that moved may have left it behind. The row of a note
+// that cannot be read is unsettled at once.
 func (v *verification) suspectsOf(left []Left) (all []suspect) {
 	v.notes.unnamed = map[int64]bool{}
 	seen := map[[2]string]bool{}
+	add := func(s suspect) {
+		id := [2]string{s.key.String(), s.stored.Ref}
+		if !v.aside[id[0]] && !seen[id] {
+			seen[id] = true
+			all = append(all, s)
+		}
+	}
 	for _, l := range left {
-		key := l.Key.String()
-		if l.Ref == "" && !v.notes.before[l.ID] {
+		switch {
+		case v.m.flaw(l) != "":
+			v.unread(l)
+			continue
+		case l.Ref != "":
+			add(suspect{key: l.Key, stored: Stored{Key: l.Key, Ref: l.Ref}, scanned: true})
+		case !v.notes.before[l.ID]:
 			v.notes.unnamed[l.ID] = true
 		}
-		if !v.aside[key] && !seen[[2]string{key, l.Ref}] {
-			seen[[2]string{key, l.Ref}] = true
-			all = append(all, suspect{key: l.Key, stored: Stored{Key: l.Key, Ref: l.Ref}})
-		}
+		add(suspect{key: l.Key, stored: Stored{Key: l.Key}})
 	}
 	return all
 }
 
+// unread lists as unsettled what a note says that cannot be read.
+func (v *verification) unread(l Left) {
+	if !v.aside[l.Key.String()] {
+		v.list(&v.found.Unsettled, &v.found.Totals.Unsettled, suspect{key: l.Key})
+	}
+}
+
 // unnamed lists as unsettled the rows that are gone and whose notes neither are
 // gone nor name the item: nobody can look that up. The next verification scans
-// the sink after the deletion.
+// the sink after the deletion; a count has just done so.
 func (v *verification) unnamed(ctx context.Context) error {
 	if len(v.notes.unnamed) == 0 {
 		return nil
@@ -134,7 +151,10 @@ func (v *verification) unnamed(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("verify: read the outbox: %w", err)
 	}
-	left = slices.DeleteFunc(left, func(l Left) bool { return !v.notes.unnamed[l.ID] || v.aside[l.Key.String()] })
+	left = slices.DeleteFunc(left, func(l Left) bool {
+		key := l.Key.String()
+		return !v.notes.unnamed[l.ID] || v.aside[key] || v.apart != nil && !v.apart[key]
+	})
 	for chunk := range slices.Chunk(left, recheckRows) {
 		keys := make([]Key, len(chunk))
 		for i, l := range chunk {

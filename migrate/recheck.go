@@ -110,7 +110,20 @@ func (v *verification) refresh(ctx context.Context, chunk []suspect, rows map[st
 	if err == nil {
 		err = v.fill(ctx, sights, ofItems, func() ([]Stored, error) { return v.m.sink.Refresh(ctx, items) })
 	}
+	for _, i := range ofItems {
+		sights[i].stored = ownedBy(chunk[i].key, sights[i].stored)
+	}
 	return sights, err
+}
+
+// ownedBy returns an item that was looked up for the sake of row k, as nothing
+// if it is another row's by now: that row is not too many, and no repair may
+// bury it.
+func ownedBy(k Key, now Stored) Stored {
+	if now.Found && len(k) > 0 && len(now.Key) > 0 && !now.Key.Equal(k) {
+		return Stored{Ref: now.Ref}
+	}
+	return now
 }
 
 // fill sets what the sink has of the sights at the indexes at.

@@ -72,6 +72,7 @@ type Verdict struct {
 	Resumed     int64      `json:"resumed,omitempty"`     // of these, by one before it that did not end
 	SourceRows  int64      `json:"source_rows,omitempty"` // of counts
 	SinkRows    int64      `json:"sink_rows,omitempty"`   // of counts, without tombstones
+	Noted       int64      `json:"noted,omitempty"`       // rows with a note, which counts compares and counts on neither side
 	Missing     []Key      `json:"missing"`
 	Different   []Key      `json:"different"`
 	Extra       []Key      `json:"extra"`

@@ -114,7 +114,8 @@ type verification struct {
 	began      time.Time       // by the state's clock, for what another one says to be before or after
 	aside      map[string]bool // keys in quarantine, which are counted and not compared
 	marks      *marker         // of a full one
-	notes      notes           // of double-writers, for a full one
+	notes      notes           // of double-writers
+	apart      map[string]bool // keys that have a note, which are compared and not counted: whether the sink had an item
 
 	mu       sync.Mutex
 	compared int64

@@ -28,6 +28,7 @@ type verdictView struct {
 	Resumed     int64          `json:"resumed,omitempty"`
 	SourceRows  *int64         `json:"source_rows,omitempty"`
 	SinkRows    *int64         `json:"sink_rows,omitempty"`
+	Noted       int64          `json:"noted,omitempty"`
 	Missing     []string       `json:"missing"`
 	Different   []string       `json:"different"`
 	Extra       []string       `json:"extra"`
@@ -57,7 +58,7 @@ func viewUnmended(all []migrate.Unmended) []unmendedView {
 func viewVerdict(v migrate.Verdict) verdictView {
 	view := verdictView{
 		Verdict: verdictWord(v), Mode: v.Mode, Compared: v.Compared, Resumed: v.Resumed,
-		Missing: keyWords(v.Missing), Different: keyWords(v.Different), Extra: keyWords(v.Extra), Unsettled: keyWords(v.Unsettled),
+		Noted: v.Noted, Missing: keyWords(v.Missing), Different: keyWords(v.Different), Extra: keyWords(v.Extra), Unsettled: keyWords(v.Unsettled),
 		Unmended: viewUnmended(v.Unmended), Totals: v.Totals, Quarantined: v.Quarantined, Plan: v.Plan, Since: v.Since, At: v.At,
 	}
 	if v.Mode == "counts" {
@@ -126,10 +127,14 @@ func (c *cli) printMended(v migrate.Verdict) (err error) {
 
 // verdictFigures returns how many rows are what.
 func verdictFigures(v migrate.Verdict) string {
-	if v.Mode == "counts" {
-		return fmt.Sprintf("%d rows in the source, %d in the sink", v.SourceRows, v.SinkRows)
-	}
 	t := v.Totals
+	if v.Mode == "counts" {
+		figures := fmt.Sprintf("%d rows in the source, %d in the sink", v.SourceRows, v.SinkRows)
+		if v.Noted > 0 {
+			figures += fmt.Sprintf(", %d with a note of which %d not equal", v.Noted, t.Missing+t.Different+t.Extra+t.Unsettled)
+		}
+		return figures
+	}
 	return fmt.Sprintf("%d compared, %s, %s, %s, %s", v.Compared, figure(t.Missing, len(v.Missing), "missing"), figure(t.Different, len(v.Different), "different"),
 		figure(t.Extra, len(v.Extra), "extra"), figure(t.Unsettled, len(v.Unsettled), "unsettled"))
 }
