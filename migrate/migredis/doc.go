@@ -15,7 +15,7 @@
 //	ledger            list of JSON: a line for each finished slot
 //	SLOT:worker       "EPOCH TOKEN WORKER" of who holds the slot; expires after the lock's TTL
 //	SLOT:states       JSON {status, last_id, lo, counts, digest}; expires after the progress TTL
-//	sweep:SLOT:...    the same in the second pass
+//	SLOT:sweep:...    the same in the second pass
 //	open              hash by "PASS SLOT": what was claimed and is not finished, and pieces of split slots
 //	control           hash: generation, phase, started, wanted; wrote and cleared, of what no slot tells
 //	counts            hash: what became of the rows of finished slots

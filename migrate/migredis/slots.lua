@@ -29,7 +29,7 @@ end
 
 -- stem returns what the keys of a slot begin with.
 local function stem(pass, slot)
-  if pass == 'sweeping' then return key('sweep:' .. slot) end
+  if pass == 'sweeping' then return key(slot .. ':sweep') end
   return key(slot)
 end
 

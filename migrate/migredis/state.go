@@ -61,6 +61,20 @@ func (silent) Printf(context.Context, string, ...any) {}
 // Close implements [migrate.State].
 func (s *State) Close() error { return s.rdb.Close() }
 
+// stemOf returns what all keys begin with. After a letter, a digit or a hyphen a
+// colon is added: a slot's name begins with them, so that the keys of "a1" might
+// be those of "a" and another slot.
+func stemOf(prefix string) string {
+	if prefix == "" {
+		return ""
+	}
+	last := prefix[len(prefix)-1]
+	if last == '-' || '0' <= last && last <= '9' || 'a' <= last|0x20 && last|0x20 <= 'z' {
+		return prefix + ":"
+	}
+	return prefix
+}
+
 // args are the arguments of a script, by name.
 type args map[string]any
 
@@ -74,7 +88,7 @@ func (s *State) call(ctx context.Context, op, script string, a args) ([]any, err
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", op, err)
 	}
-	reply, err := s.scripts[script].Run(ctx, s.rdb, []string{s.plan.State.Prefix}, text).Slice()
+	reply, err := s.scripts[script].Run(ctx, s.rdb, []string{stemOf(s.plan.State.Prefix)}, text).Slice()
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", op, s.meaning(ctx, err))
 	}
