@@ -40,7 +40,19 @@ func (m *Migration) foreseeSlots(ctx context.Context) ([]Finding, error) {
 	if err != nil {
 		return unfit(err)
 	}
-	return m.plan.beyondNow(extent, now), nil
+	return append(m.plan.belowFrom(extent), m.plan.beyondNow(extent, now)...), nil
+}
+
+// belowFrom notes that a from leaves no row out.
+func (p Plan) belowFrom(e Extent) []Finding {
+	if e.Min == nil || p.Slots.From == nil {
+		return nil
+	}
+	a := p.Axis()
+	if i, err := a.Index(e.Min); err != nil || i >= a.At(*p.Slots.From) {
+		return nil
+	}
+	return []Finding{{Severity: Note, Field: "slots.from", Message: fmt.Sprintf("rows before it, the first of which is %s, are copied with the lowest slot and verified, like all others", e.Min)}}
 }
 
 // unfit returns what is wrong with slots as a finding.
@@ -49,7 +61,7 @@ func unfit(err error) ([]Finding, error) {
 		return []Finding{{Severity: Refusal, Field: e.Field, Message: e.Message, Remedy: e.Remedy}}, nil
 	}
 	if errors.Is(err, ErrOffAxis) {
-		return []Finding{{Severity: Refusal, Field: "slots.by", Message: err.Error(), Remedy: "remove that row, or cut the slots by what the keys are"}}, nil
+		return []Finding{{Severity: Refusal, Field: "slots.by", Message: err.Error(), Remedy: "mend or remove that row: it would lie beyond all slots and not be copied; or cut the slots by what the keys are"}}, nil
 	}
 	return nil, err
 }

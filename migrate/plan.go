@@ -3,6 +3,7 @@ package migrate
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"math"
 	"strings"
 	"time"
@@ -185,8 +186,9 @@ func (p Plan) Axis() Axis {
 }
 
 // Span returns the slots of a table: from the one of the least key, or of from,
-// to the one of the greatest key, or to the first that ends at or after to.
-// Without a to, none lies beyond the one of now, by the source's clock: keys of
+// to the one of the greatest key, or to the first that ends at or after to. A
+// from leaves no row out: the lowest slot holds what lies below it, too, and
+// there is one if there is a row that it may hold. Without a to, none lies beyond the one of now, by the source's clock: keys of
 // the future come from wrong clocks, and nobody waits for them. An empty table
 // has none. A key that is not on the axis is an [ErrOffAxis].
 func (p Plan) Span(e Extent, now time.Time) (Span, error) {
@@ -196,21 +198,21 @@ func (p Plan) Span(e Extent, now time.Time) (Span, error) {
 	a := p.Axis()
 	lo, err := a.Index(e.Min)
 	if err != nil {
-		return Span{}, err
+		return Span{}, fmt.Errorf("the least key: %w", err)
 	}
 	hi, err := a.Index(e.Max)
 	if err != nil {
-		return Span{}, err
+		return Span{}, fmt.Errorf("the greatest key: %w", err)
 	}
 	s := Span{lo, hi + min(1, math.MaxInt64-hi)}
-	if p.Slots.From != nil {
-		s.Lo = a.At(*p.Slots.From)
-	}
 	switch {
 	case p.Slots.To != nil:
 		s.Hi = a.upTo(*p.Slots.To)
 	case a.By != ByInteger:
 		s.Hi = min(s.Hi, a.At(now)+1)
+	}
+	if p.Slots.From != nil {
+		s.Lo = min(a.At(*p.Slots.From), s.Hi-1)
 	}
 	s.Hi = max(s.Lo, s.Hi)
 	if hi == math.MaxInt64 || s.Hi-s.Lo < 0 { // it overflows

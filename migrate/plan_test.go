@@ -109,7 +109,10 @@ func TestSpanIsOfTheTableOrThePlan(t *testing.T) {
 		"to the slot of now": {extent: migrate.Extent{Min: key(2), Max: key(9)}, want: migrate.Span{Lo: first + 2, Hi: first + 5}},
 		"all of the future":  {extent: migrate.Extent{Min: key(8), Max: key(9)}, want: migrate.Span{Lo: first + 8, Hi: first + 8}},
 		"beyond now":         {extent: migrate.Extent{Min: key(2), Max: key(3)}, to: &later, want: migrate.Span{Lo: first + 2, Hi: first + 9}},
-		"beyond the end":     {extent: migrate.Extent{Min: key(0), Max: key(3)}, from: &to, want: migrate.Span{Lo: first + 5, Hi: first + 5}},
+		"beyond the end":     {extent: migrate.Extent{Min: key(0), Max: key(3)}, from: &to, want: migrate.Span{Lo: first + 3, Hi: first + 4}},
+		"beyond now, from":   {extent: migrate.Extent{Min: key(0), Max: key(9)}, from: &later, want: migrate.Span{Lo: first + 4, Hi: first + 5}},
+		"before the table":   {extent: migrate.Extent{Min: key(6), Max: key(7)}, from: &from, to: &to, want: migrate.Span{Lo: first + 1, Hi: first + 5}},
+		"after the table":    {extent: migrate.Extent{Min: key(0), Max: key(0)}, from: &from, to: &to, want: migrate.Span{Lo: first + 1, Hi: first + 5}},
 	} {
 		p.Slots.From, p.Slots.To = c.from, c.to
 		if got, err := p.Span(c.extent, hour(4)); err != nil || got != c.want {

@@ -53,7 +53,7 @@ func TestPreflightFindings(t *testing.T) {
 			sql:  "update t set id = '01aBc' || substr(id, 6) where version = 1500; create unique index on t (id)",
 			plan: func(p *migrate.Plan) { p.Slots.Case = "lower" }, want: "refusal source.key: key 01aBc",
 		},
-		"no ULID":             {sql: "update t set id = 'x' where version = 7; create unique index on t (id)", want: "refusal source.key: key x is not what slots.by says"},
+		"no ULID":             {sql: "update t set id = 'x' where version = 7; create unique index on t (id)", want: "refusal source.key: key x is not what slots.by says (ulid: a ULID has 26 characters), nor are 1 of 2"},
 		"a key of the future": {sql: "update t set id = '7Z' || substr(id, 3) where version = 7; create unique index on t (id)", want: "warning source.key: key 7Z0000"},
 		"a key of the past":   {sql: "update t set id = '00' || substr(id, 3) where version = 7; create unique index on t (id)", want: "warning source.key: key 00000007"},
 		"a version by time":   {sql: "alter table t alter version type timestamptz using to_timestamp(version); create unique index on t (id)", want: `warning write.version: column "version" is a time`},

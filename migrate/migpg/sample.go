@@ -70,10 +70,7 @@ func judge(axis migrate.Axis, keys []migrate.Key, now time.Time) []migrate.Findi
 // judgeSpelling returns which keys have no place on the axis, or another than
 // their time.
 func judgeSpelling(axis migrate.Axis, keys []migrate.Key) []migrate.Finding {
-	found := about(keys, migrate.Refusal, "key %s is not what slots.by says", "choose another slots.by, or mend such rows", func(k migrate.Key) bool {
-		_, err := axis.Index(k)
-		return err != nil
-	})
+	found := judgePlaces(axis, keys)
 	other := axis
 	other.Lower = !axis.Lower
 	if axis.By == migrate.ByULID && amiss(axis, keys) != nil && amiss(other, keys) == nil {
@@ -84,6 +81,31 @@ func judgeSpelling(axis migrate.Axis, keys []migrate.Key) []migrate.Finding {
 	return append(found, about(keys, migrate.Refusal, "key %s has letters of the other case: it sorts away from its time", "mend such rows; all must be spelled alike", func(k migrate.Key) bool {
 		return misspelled(axis, k)
 	})...)
+}
+
+// judgePlaces refuses keys that have no place on the axis: where they are least
+// or greatest, no slot would hold them. How many there are of those looked at
+// tells whether the rows are wrong or slots.by is.
+func judgePlaces(axis migrate.Axis, keys []migrate.Key) []migrate.Finding {
+	seen, lost := map[string]bool{}, map[string]bool{}
+	var first migrate.Key
+	for _, k := range keys {
+		seen[k.String()] = true
+		if _, err := axis.Index(k); err != nil {
+			lost[k.String()] = true
+			if first == nil {
+				first = k
+			}
+		}
+	}
+	if first == nil {
+		return nil
+	}
+	_, err := axis.Index(first)
+	why := strings.TrimPrefix(err.Error(), fmt.Sprintf("%s: %q: ", migrate.ErrOffAxis, first[0]))
+	return []migrate.Finding{{Severity: migrate.Refusal, Field: "source.key",
+		Message: fmt.Sprintf("key %s is not what slots.by says (%s: %s), nor are %d of %d keys looked at in all", first, axis.By, why, len(lost), len(seen)),
+		Remedy:  "mend or remove such rows, or choose another slots.by"}}
 }
 
 // about returns a finding about the first key that f takes, none if there is none.
