@@ -146,7 +146,7 @@ func (m *Migration) newBatch(rows []Row) *batch {
 	b := &batch{left: make([]Row, 0, len(rows))}
 	for _, r := range rows {
 		b.counts.Read++
-		b.counts.Bytes += int64(r.Size())
+		b.counts.Bytes += int64(r.Data())
 		mapped, err := m.mapping(r)
 		var expected Stored
 		if err == nil {

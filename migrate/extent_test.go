@@ -119,6 +119,33 @@ func TestAllRowsUpToTheEndOfTheSlotOfToAreCopied(t *testing.T) {
 	})
 }
 
+// TestAFromLeavesNoRowOut, wherever it lies: what is before it is copied with
+// the lowest slot, and the outlook says so.
+func TestAFromLeavesNoRowOut(t *testing.T) {
+	for name, from := range map[string]time.Time{"within": start.Add(3 * time.Hour), "beyond all keys": start.Add(100 * time.Hour), "of the future": start.Add(9999 * time.Hour)} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, func(p *migrate.Plan) { p.Slots.From = &from })
+				for h := range 5 {
+					w.fill(h, 10)
+				}
+				findings, err := w.pod().Preflight(t.Context())
+				if err != nil || len(findings) == 0 || !strings.Contains(findings[len(findings)-1].Message, "copied with the lowest slot") {
+					t.Errorf("findings %+v, %v", findings, err)
+				}
+				w.begin()
+				if !w.finish(time.Hour) {
+					t.Errorf("report %+v", w.report())
+				}
+				w.same()
+				if v := w.verify(migrate.VerifyOptions{Mode: "full"}); !v.Clean || v.Compared != 50 {
+					t.Errorf("verdict %+v", v)
+				}
+			})
+		})
+	}
+}
+
 // TestKeysOfTheFutureAreNotWaitedFor: one comes from a device whose clock is
 // three years ahead; the outlook names it, a full verification finds it.
 func TestKeysOfTheFutureAreNotWaitedFor(t *testing.T) {

@@ -127,7 +127,7 @@ type Progress struct {
 // Counts are what became of rows.
 type Counts struct {
 	Read         int64 `json:"read"`
-	Bytes        int64 `json:"bytes"`
+	Bytes        int64 `json:"bytes"` // of data read, see Row.Data
 	Written      int64 `json:"written"`
 	AlreadyNewer int64 `json:"already_newer"`
 	AlreadyOurs  int64 `json:"already_ours"`

@@ -48,6 +48,9 @@ func (m *Migration) Report(ctx context.Context) (Report, error) {
 	for _, h := range v.Live {
 		r.Workers = append(r.Workers, HeldSlot{Worker: h.Worker, Slot: m.axis.Name(h.Slot), Epoch: h.Epoch, Rows: h.Counts.Read})
 	}
+	if v.Status == Finished {
+		r.ETA = []int64{0, 0}
+	}
 	if lo, hi, ok := timeLeft(v); ok {
 		r.ETA = []int64{int64(lo.Seconds()), int64(hi.Seconds())}
 	}

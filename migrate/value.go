@@ -57,6 +57,24 @@ func (v Value) size() int {
 	return n
 }
 
+// Data returns how many bytes of data the row has: of its values as the source
+// prints them.
+func (r Row) Data() int {
+	n := 0
+	for _, f := range r.Fields {
+		n += f.Value.data()
+	}
+	return n
+}
+
+func (v Value) data() int {
+	n := len(v.Text)
+	for _, e := range v.List {
+		n += e.data()
+	}
+	return n
+}
+
 // A Mapping makes the sink's row of the source's. It is a pure function: the
 // same row always gives the same result, whichever pod asks. Its error sends
 // the row to quarantine.

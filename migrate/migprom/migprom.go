@@ -44,7 +44,7 @@ var (
 	slots       = desc("slots", "Slots of the copy, by what they are: finished, running or waiting.", "is")
 	rows        = desc("rows", "Rows dealt with, by outcome; the newest count once more in the sweep.", "outcome")
 	read        = desc("read_rows", "Rows read from the source.")
-	readBytes   = desc("read_bytes", "Bytes read from the source, about as many as in memory.")
+	readBytes   = desc("read_bytes", "Bytes of data read from the source: of the values as it prints them.")
 	claims      = desc("live_claims", "Slots that workers hold.")
 	left        = desc("left_seconds", "Estimated time left, at the least and at the most; absent if nobody can tell.", "bound")
 	verified    = desc("verified_clean", "1 if the last verification was clean, 0 if not; absent without one.")

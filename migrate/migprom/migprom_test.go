@@ -30,7 +30,7 @@ tallystick_migrate_phase{phase="copy"} 0
 tallystick_migrate_phase{phase="done"} 0
 tallystick_migrate_phase{phase="outbox"} 0
 tallystick_migrate_phase{phase="sweep"} 1
-# HELP tallystick_migrate_read_bytes Bytes read from the source, about as many as in memory.
+# HELP tallystick_migrate_read_bytes Bytes of data read from the source: of the values as it prints them.
 # TYPE tallystick_migrate_read_bytes gauge
 tallystick_migrate_read_bytes 50
 # HELP tallystick_migrate_read_rows Rows read from the source.

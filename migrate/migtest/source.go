@@ -200,7 +200,7 @@ func (s *Source) Extent(ctx context.Context) (migrate.Extent, error) {
 	if n == 0 {
 		return migrate.Extent{}, nil
 	}
-	return migrate.Extent{Min: s.rows[0].row.Key, Max: s.rows[n-1].row.Key, Rows: int64(n), RowBytes: int64(s.rows[n/2].row.Size())}, nil
+	return migrate.Extent{Min: s.rows[0].row.Key, Max: s.rows[n-1].row.Key, Rows: int64(n), RowBytes: int64(s.rows[n/2].row.Data())}, nil
 }
 
 // left returns what is left of r beyond after, by rising key. The caller holds
