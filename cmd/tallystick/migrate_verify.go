@@ -27,7 +27,8 @@ func newMigrateVerify(p *planFile) *cobra.Command {
 extra or unsettled, up to 1,000 of each. Both may be written to meanwhile.
 
   counts   both sides counted: blind to a row lost and one too many, and not equal
-           while rows are inserted or deleted
+           while rows are inserted or deleted; rows with a note in the outbox are
+           compared one by one
   samples  some rows of every slot: finds what was lost in clusters
   full     every row of both sides: what a switch of the readers should rest on
 
