@@ -10,11 +10,14 @@ import (
 	"github.com/tallystick/tallystick/shard"
 )
 
-// Limits of an order.
+// Limits of an order. A transaction changes 500 rows at most: those of coupons, of
+// the wallet, and up to four others, which are the chunk, the message and the
+// campaign's cursor, where it is made and moved.
 const (
 	MaxIssue    = 1_000_000 // coupons a batch
 	issueAtOnce = 500       // coupons that are issued while the caller waits
-	userChunk   = 250       // coupons a transaction, if each has a wallet row too
+	orderChunk  = 496       // coupons a transaction
+	userChunk   = 248       // coupons a transaction, if each has a wallet row too
 )
 
 // An IssueRequest asks for many coupons for an order.

@@ -57,7 +57,7 @@ func total(chunks []Chunk) (n int64) {
 // issueChunk issues chunk k, in one transaction. dry tells that the shard has no
 // coupon left.
 func (p portion) issueChunk(ctx context.Context, k int, missing int64) (n int, dry bool, err error) {
-	size := chunkSize
+	size := orderChunk
 	if p.b.User != "" {
 		size = userChunk
 	}
