@@ -233,6 +233,7 @@ func (o *couponOptions) open(ctx context.Context, data string, sequences *sequen
 	if err != nil {
 		return nil, err
 	}
+	log.Info("statements of coupons without their shard key are refused", "databases", 1+len(where.Shards))
 	where.Events.dir = filepath.Join(data, couponFolder, "events")
 	queue, err := openCouponQueue(ctx, where.Events, log)
 	if err != nil {

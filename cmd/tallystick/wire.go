@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"net/http"
@@ -241,19 +242,27 @@ func openCouponStores(ctx context.Context, where couponDatabases) (couponStores,
 	for _, s := range where.Shards {
 		o.Shards = append(o.Shards, couponsql.Source{Name: s.Name, At: s.DSN})
 	}
-	o.Open = func(ctx context.Context, at string) (couponsql.Database, error) {
-		return shardsql.OpenMySQL(ctx, shardsql.MySQLOptions{DSN: at})
-	}
-	if where.embedded {
-		o.Open = func(ctx context.Context, at string) (couponsql.Database, error) {
-			return shardsql.OpenSQLite(ctx, at, shardsql.SQLiteOptions{})
-		}
-	}
+	o.Open = routedOnly(couponOpener(where.embedded))
 	p, err := couponsql.Open(ctx, o)
 	if err != nil {
 		return couponStores{}, err
 	}
+	if err := refusesOthers(ctx, p.Cluster); err != nil {
+		return couponStores{}, errors.Join(err, p.Close())
+	}
 	return couponStores{Shards: p.Cluster, Store: p.Store, Control: p.Control, Workers: p.Control, Outbox: couponsql.NewOutbox(p.Cluster), Close: p.Close}, nil
+}
+
+// couponOpener returns what opens a database of coupons: a file or a server.
+func couponOpener(embedded bool) func(context.Context, string) (couponsql.Database, error) {
+	if embedded {
+		return func(ctx context.Context, at string) (couponsql.Database, error) {
+			return shardsql.OpenSQLite(ctx, at, shardsql.SQLiteOptions{})
+		}
+	}
+	return func(ctx context.Context, at string) (couponsql.Database, error) {
+		return shardsql.OpenMySQL(ctx, shardsql.MySQLOptions{DSN: at})
+	}
 }
 
 // A couponQueue carries events of coupons.
