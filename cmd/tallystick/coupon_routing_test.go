@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"log/slog"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -33,7 +34,7 @@ func TestServersDatabasesRefuseWhatIsNotRouted(t *testing.T) {
 	t.Parallel()
 	for name, where := range couponPlaces(t) {
 		t.Run(name, func(t *testing.T) {
-			stores, err := openCouponStores(t.Context(), where)
+			stores, err := openCouponStores(t.Context(), where, slog.New(slog.DiscardHandler))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -43,7 +44,7 @@ func TestServersDatabasesRefuseWhatIsNotRouted(t *testing.T) {
 				places = append(places, s.DSN)
 			}
 			for _, at := range places {
-				db, err := couponOpener(where.embedded)(t.Context(), at)
+				db, err := couponOpener(where, slog.New(slog.DiscardHandler))(t.Context(), at)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -229,7 +229,7 @@ func (o *couponOptions) open(ctx context.Context, data string, sequences *sequen
 	if err := couponNumbers(ctx, sequences); err != nil {
 		return nil, err
 	}
-	stores, err := openCouponStores(ctx, where)
+	stores, err := openCouponStores(ctx, where, log)
 	if err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"time"
@@ -98,7 +99,7 @@ func (c *cli) withShards(cmd *cobra.Command, f *shardFlags, do func(context.Cont
 	if err != nil {
 		return err
 	}
-	stores, err := openCouponStores(ctx, where)
+	stores, err := openCouponStores(ctx, where, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return err
 	}

@@ -237,12 +237,12 @@ type couponStores struct {
 
 // openCouponStores opens the databases of coupons and brings their tables up to
 // date.
-func openCouponStores(ctx context.Context, where couponDatabases) (couponStores, error) {
+func openCouponStores(ctx context.Context, where couponDatabases, log *slog.Logger) (couponStores, error) {
 	o := couponsql.Options{Control: couponsql.Source{Name: "control", At: where.Control}, EnsureFence: shardsql.EnsureFence}
 	for _, s := range where.Shards {
 		o.Shards = append(o.Shards, couponsql.Source{Name: s.Name, At: s.DSN})
 	}
-	o.Open = routedOnly(couponOpener(where.embedded))
+	o.Open = routedOnly(couponOpener(where, log))
 	p, err := couponsql.Open(ctx, o)
 	if err != nil {
 		return couponStores{}, err
@@ -254,15 +254,17 @@ func openCouponStores(ctx context.Context, where couponDatabases) (couponStores,
 }
 
 // couponOpener returns what opens a database of coupons: a file or a server.
-func couponOpener(embedded bool) func(context.Context, string) (couponsql.Database, error) {
-	if embedded {
+func couponOpener(where couponDatabases, log *slog.Logger) func(context.Context, string) (couponsql.Database, error) {
+	if where.embedded {
 		return func(ctx context.Context, at string) (couponsql.Database, error) {
 			return shardsql.OpenSQLite(ctx, at, shardsql.SQLiteOptions{})
 		}
 	}
-	return func(ctx context.Context, at string) (couponsql.Database, error) {
+	open := func(ctx context.Context, at string) (*shardsql.MySQL, error) {
 		return shardsql.OpenMySQL(ctx, shardsql.MySQLOptions{DSN: at})
 	}
+	breakable := breakableAs(where, log, open)
+	return func(ctx context.Context, at string) (couponsql.Database, error) { return breakable(ctx, at) }
 }
 
 // A couponQueue carries events of coupons.
