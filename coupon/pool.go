@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -17,7 +18,8 @@ var poolPolicy = refill.Policy{Buffer: 2 * time.Second, Periods: 2, Min: 8, Max:
 
 // Bounds of waiting for a slice.
 const (
-	poolPatience = 500 * time.Millisecond // a claim's
+	poolPatience = 500 * time.Millisecond // a claim's, for the user's own slice
+	poolGlance   = 100 * time.Millisecond // and for each of the others: the next may have some
 	poolRetry    = 100 * time.Millisecond // after a slice had nothing, or failed
 	fillTimeout  = 2 * time.Second
 	maxSlices    = 32 * 1024
@@ -34,8 +36,12 @@ var errSliceEmpty = errors.New("coupon: slice is empty")
 // its end, by a scan for what others took and never used. A slice that a scan
 // found empty after generation was closed stays empty, because no coupon ever
 // becomes available again.
+//
+// From a shard that did not answer last no coupon is given that was kept, because
+// a claim of one shard with a coupon of another is held up while that is away: it
+// has to be filled first, and others are asked before it.
 type pool struct {
-	store Store
+	store *healthyStore
 	spawn func(func(context.Context)) // runs a fill, which ends by itself
 
 	mu     sync.Mutex
@@ -52,6 +58,7 @@ type slice struct {
 	mu     sync.Mutex
 	refs   []Ref
 	used   refill.Window
+	end    bool // the cursor is: what there is has to be looked for
 	empty  bool
 	flight chan struct{} // closed when the fill under way ends; nil: none is
 	why    error         // the last fill brought nothing because; nil: it did
@@ -61,8 +68,12 @@ type slice struct {
 // take returns a coupon of a slice to try. It fails with [errSliceEmpty],
 // [ErrPoolRefilling] or because the shard is unavailable.
 func (p *pool) take(ctx context.Context, c Campaign, s shard.Shard) (Ref, error) {
+	return p.takeWithin(ctx, c, s, poolPatience)
+}
+
+func (p *pool) takeWithin(ctx context.Context, c Campaign, s shard.Shard, limit time.Duration) (Ref, error) {
 	sl := p.slice(sliceKey{c.ID, s})
-	patience := time.NewTimer(poolPatience)
+	patience := time.NewTimer(limit)
 	defer patience.Stop()
 	for {
 		ref, landed, err := p.next(sl, c, s)
@@ -85,10 +96,10 @@ func (p *pool) next(sl *slice, c Campaign, s shard.Shard) (ref Ref, landed <-cha
 	sl.mu.Lock()
 	defer sl.mu.Unlock()
 	now := time.Now()
-	if n := len(sl.refs); n > 0 {
+	if n := len(sl.refs); n > 0 && !p.store.isSilent(s) {
 		ref, sl.refs = sl.refs[0], sl.refs[1:]
 		sl.used.Add(now, 1)
-		if poolPolicy.Level(sl.used.Rate(now)).Due(int64(n-1)) && now.After(sl.retry) {
+		if !sl.end && poolPolicy.Level(sl.used.Rate(now)).Due(int64(n-1)) && now.After(sl.retry) {
 			p.launch(sl, c, s)
 		}
 		return ref, nil, nil
@@ -115,12 +126,8 @@ func (p *pool) put(campaign int64, r Ref) {
 // exact: every slice was seen empty, and generation was closed before.
 func (p *pool) takeElsewhere(ctx context.Context, c Campaign, home shard.Shard) (Ref, error) {
 	why := error(ErrPoolExhausted)
-	for _, i := range rand.Perm(shard.Count) {
-		s := shard.Shard(i)
-		if s == home {
-			continue
-		}
-		ref, err := p.take(ctx, c, s)
+	for _, s := range p.elsewhere(home) {
+		ref, err := p.takeWithin(ctx, c, s, poolGlance)
 		if err == nil {
 			return ref, nil
 		}
@@ -134,6 +141,22 @@ func (p *pool) takeElsewhere(ctx context.Context, c Campaign, home shard.Shard) 
 	return Ref{}, why
 }
 
+// elsewhere returns all shards but home's, in random order, those last that did not
+// answer last.
+func (p *pool) elsewhere(home shard.Shard) (order []shard.Shard) {
+	var silent []shard.Shard
+	for _, i := range rand.Perm(shard.Count) {
+		switch s := shard.Shard(i); {
+		case s == home:
+		case p.store.isSilent(s):
+			silent = append(silent, s)
+		default:
+			order = append(order, s)
+		}
+	}
+	return append(order, silent...)
+}
+
 // launch starts a fill unless one is under way. The caller holds sl.mu.
 func (p *pool) launch(sl *slice, c Campaign, s shard.Shard) {
 	if sl.flight != nil || sl.empty {
@@ -143,18 +166,22 @@ func (p *pool) launch(sl *slice, c Campaign, s shard.Shard) {
 	sl.flight = landed
 	want := int(poolPolicy.Level(sl.used.Rate(time.Now())).Capacity) - len(sl.refs)
 	p.spawn(func(ctx context.Context) {
-		refs, err := p.fill(ctx, c, s, max(1, want))
-		sl.land(refs, err)
+		refs, end, err := p.fill(ctx, c, s, max(1, want))
+		sl.land(refs, end, err)
 		close(landed)
 	})
 }
 
-// land takes what a fill brought.
-func (sl *slice) land(refs []Ref, err error) {
+// land takes what a fill brought. A scan finds what is at hand as well.
+func (sl *slice) land(refs []Ref, end bool, err error) {
 	sl.mu.Lock()
 	defer sl.mu.Unlock()
-	sl.flight, sl.why = nil, err
-	sl.refs = append(sl.refs, refs...)
+	sl.flight, sl.why, sl.end = nil, err, end
+	had := make(map[ID]bool, len(sl.refs))
+	for _, r := range sl.refs {
+		had[r.ID] = true
+	}
+	sl.refs = append(sl.refs, slices.DeleteFunc(refs, func(r Ref) bool { return had[r.ID] })...)
 	sl.empty = errors.Is(err, errSliceEmpty)
 	if err != nil {
 		sl.retry = time.Now().Add(poolRetry)
@@ -163,21 +190,20 @@ func (sl *slice) land(refs []Ref, err error) {
 
 // fill returns up to n coupons of a slice, from the cursor or, when that is at
 // its end, from what others left.
-func (p *pool) fill(ctx context.Context, c Campaign, s shard.Shard, n int) ([]Ref, error) {
+func (p *pool) fill(ctx context.Context, c Campaign, s shard.Shard, n int) (refs []Ref, end bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, fillTimeout)
 	defer cancel()
 	for {
-		var refs []Ref
-		var end bool
 		err := p.store.Write(ctx, s, func(tx Tx) (err error) {
 			refs, end, err = tx.Advance(c.ID, n)
 			return err
 		})
 		if err != nil || len(refs) > 0 {
-			return refs, err
+			return refs, false, err
 		}
 		if end {
-			return p.leftOvers(ctx, c, s, n)
+			refs, err = p.leftOvers(ctx, c, s, n)
+			return refs, true, err
 		}
 	}
 }

@@ -82,15 +82,16 @@ type Service struct {
 // NewService returns a service on a store. It starts nothing: the caller runs
 // [Service.Run] beside it, and calls [Service.Close] at the end.
 func NewService(store Store, control Control, o Options) *Service {
+	healthy := &healthyStore{Store: store}
 	s := &Service{
-		store: store, control: control, ids: o.IDs, codes: o.Codes, numbers: o.Numbers, log: o.Logger,
+		store: healthy, control: control, ids: o.IDs, codes: o.Codes, numbers: o.Numbers, log: o.Logger,
 		campaigns: newCampaigns(control), name: rand.Text(), patience: cmp.Or(o.Patience, defaultPatience), step: o.Step,
 	}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
 	s.life, s.end = context.WithCancel(context.Background())
-	s.pool = &pool{store: store, slices: make(map[sliceKey]*slice), spawn: s.spawn}
+	s.pool = &pool{store: healthy, slices: make(map[sliceKey]*slice), spawn: s.spawn}
 	return s
 }
 
