@@ -39,10 +39,17 @@ func (s *Service) Sweep(ctx context.Context, at shard.Shard, after time.Duration
 	if len(claims)+len(batches) > 0 {
 		s.reach(StepSweepFound, nil)
 	}
-	for _, c := range claims {
-		if failed := s.driveOn(ctx, c); err == nil {
-			err = failed
-		}
+	w := newClaimSweep()
+	w.driveOn = func(c Claim) error { return s.driveOn(ctx, c) }
+	w.pending = func(n int) (page []Claim, err error) {
+		err = s.store.Read(ctx, at, func(rows Rows) (err error) {
+			page, err = rows.Pending(before, n)
+			return err
+		})
+		return page, err
+	}
+	if failed := w.run(claims); err == nil {
+		err = failed
 	}
 	for _, b := range batches {
 		if failed := s.operateOn(ctx, b); err == nil {
