@@ -27,11 +27,15 @@ const (
 type counter struct{ n atomic.Int64 }
 
 // Generate begins to make a campaign's coupons and returns the work under way,
-// the same as long as it is. Asked for later it finds nothing to do.
+// the same as long as it is. Asked for later it finds nothing to do. While this
+// process can make no id it is refused as [ErrShardUnavailable]: ask again.
 func (s *Service) Generate(ctx context.Context, campaign int64) (Operation, error) {
 	c, err := s.Campaign(ctx, campaign)
+	if err == nil && !c.Closed() {
+		_, err = s.ids.Mint(0) // there are more than enough
+	}
 	if err != nil {
-		return Operation{}, err
+		return Operation{}, s.refusal(err)
 	}
 	return s.start(ctx, Operation{
 		Kind: Generating, Subject: strconv.FormatInt(c.ID, 10), Campaign: c.ID, Total: c.Total,

@@ -38,24 +38,19 @@ func TestServerWithoutAWorkerNumber(t *testing.T) {
 	p.rest(t, "POST", "/v1/coupons:redeem", fmt.Sprintf(`{"id":%q,"user_id":"ann","order_no":"o1"}`, held.Coupon.ID)).into(t, 200, &redeemed)
 
 	next := p.campaign(t, `"time_zone":"UTC","valid_days":1`)
-	var op struct{ ID string }
-	p.rest(t, "POST", "/v1/campaigns/"+next+":generate", "{}").into(t, 202, &op)
-	eventually(t, "generation was tried", func() bool { return strings.Contains(p.err.String(), "no id can be made now") })
-	var now struct {
-		Done      bool
-		Succeeded int
-		Error     string
-	}
-	p.rest(t, "GET", "/v1/operations/"+op.ID, "").into(t, 200, &now)
-	if now.Done || now.Succeeded != 0 || now.Error != "" {
-		t.Errorf("%+v without ids", now)
+	a := p.rest(t, "POST", "/v1/campaigns/"+next+":generate", "{}")
+	if a.status != http.StatusServiceUnavailable || a.header.Get("Retry-After") == "" || a.header.Get("Content-Type") != "application/problem+json" || !strings.Contains(string(a.body), `"retryable":true`) {
+		t.Errorf("generation without ids: %d %v %s", a.status, a.header, a.body)
 	}
 	if a := p.rest(t, "POST", "/v1/campaigns/"+next+":claim", `{"user_id":"ann","request_no":"r1"}`); a.status != http.StatusServiceUnavailable || a.header.Get("Retry-After") == "" || a.header.Get("Content-Type") != "application/problem+json" || !strings.Contains(string(a.body), `"retryable":true`) {
 		t.Errorf("a claim of what is not there yet: %d %v %s", a.status, a.header, a.body)
 	}
 
 	free(t, control, 77)
-	p.finished(t, op.ID)
+	eventually(t, "generation begins", func() bool {
+		return p.rest(t, "POST", "/v1/campaigns/"+next+":generate", "{}").status == http.StatusAccepted
+	})
+	p.generated(t, next)
 	p.claim(t, next, "ann", "r1").into(t, 200, &held)
 	if got := number(t, held.Coupon.ID); got != 77 {
 		t.Errorf("coupon %s was made with worker number %d", held.Coupon.ID, got)
