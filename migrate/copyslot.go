@@ -107,7 +107,7 @@ func (m *Migration) deliver(h *hold, w Writer, b *batch) error {
 			h.advanced()
 			failures = 0
 		case failures == len(m.plan.Retry.Delays):
-			return fmt.Errorf("write a page: %d rows are not acknowledged: %w", left, ErrTransient)
+			return fmt.Errorf("write a page: %d rows are not acknowledged: %w", left, err)
 		default:
 			failures++
 		}

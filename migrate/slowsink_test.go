@@ -1,6 +1,10 @@
 package migrate_test
 
 import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -41,5 +45,27 @@ func TestThrottledPageGoesOn(t *testing.T) {
 		if c := w.sink.Counts(); c.Written != 100 || c.AlreadyOurs > 0 {
 			t.Errorf("of 100 rows %+v: some were written again", c)
 		}
+	})
+}
+
+// TestALineOfThePodSaysWhyRowsAreNotAcknowledged, as that its credentials have
+// expired.
+func TestALineOfThePodSaysWhyRowsAreNotAcknowledged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.sink.Fault = func(n int, _ []migrate.Row) migtest.SinkFault {
+			if n > 20 {
+				return migtest.SinkFault{}
+			}
+			return migtest.SinkFault{Err: fmt.Errorf("the token has expired: %w", migrate.ErrTransient)}
+		}
+		w.fill(0, 100)
+		w.begin()
+		var log bytes.Buffer
+		m := migrate.New(w.plan, w.source, w.sink, w.state.Pod(), migrate.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		if err := m.Run(t.Context()); err != nil || !strings.Contains(log.String(), "50 rows are not acknowledged: write: the token has expired") {
+			t.Errorf("%v, log %s", err, &log)
+		}
+		w.same()
 	})
 }
