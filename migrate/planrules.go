@@ -76,6 +76,7 @@ func (p Plan) endRules() []rule {
 		{s.Kind != "postgres", "source.kind", "%s is not known", "use postgres"},
 		{s.Table == "", "source.table", "is missing", "name the table to read"},
 		{len(s.Key) == 0, "source.key", "is missing", "name the columns of the table's key, like key: [id]"},
+		{len(slices.Compact(slices.Sorted(slices.Values(s.Key)))) < len(s.Key), "source.key", "names a column twice", "name each column of the table's key once"},
 		{k.Kind != "dynamodb" && k.Kind != "discard", "sink.kind", "%s is not known", "use dynamodb, or discard to measure"},
 		{k.Kind == "dynamodb" && k.Table == "", "sink.table", "is missing", "name the table to write"},
 		{k.Kind == "dynamodb" && k.Key.Partition == "", "sink.key.partition", "is missing", "name the attribute of the table's partition key"},
@@ -125,11 +126,23 @@ func (p Plan) podRules() []rule {
 	return []rule{
 		{s.Kind != "redis" && s.Kind != "file", "state.kind", "%s is not known", "use redis or file"},
 		{s.LockTTL < Duration(time.Second), "state.lock_ttl", "%s is under a second", "use 15s to 30s"},
+		{s.LockTTL > Duration(time.Hour), "state.lock_ttl", "%s is over an hour: for so long nobody goes on where a pod was killed", "use 15s to 30s"},
 		{s.KeeperInterval < Duration(100*time.Millisecond), "state.keeper_interval", "%s is under 100ms", "use a few seconds"},
+		{s.KeeperInterval > Duration(time.Hour), "state.keeper_interval", "%s is over an hour: for so long nothing moves on", "use a few seconds"},
+		{s.ProgressTTL < s.LockTTL, "state.progress_ttl", "%s is under state.lock_ttl: what a pod saved would be forgotten before another goes on", "use days"},
+		{s.StallTimeout < s.LockTTL, "state.stall_timeout", "%s is under state.lock_ttl: slots would be given up all the time", "use minutes"},
 		{p.Workers < 1 || p.Workers > 1024, "workers", "%s is out of range", "use 1 to 1024"},
 		{p.PageRows < 1 || p.PageRows > 100_000, "page_rows", "%s is out of range", "use 1 to 100000"},
 		{p.Limits.ReadRows < 0, "limits.read_rows_per_second", "%s is negative", "use 0 for no limit"},
 		{p.Limits.WriteUnits < 0, "limits.write_units_per_second", "%s is negative", "use 0 for no limit"},
+		{noLimit(p.Limits.ReadRows), "limits.read_rows_per_second", "%s is no limit", "use 0 for none, otherwise 0.001 to 1000000000"},
+		{noLimit(p.Limits.WriteUnits), "limits.write_units_per_second", "%s is no limit", "use 0 for none, otherwise 0.001 to 1000000000"},
 		{p.Limits.ReplicaLag < 0, "limits.replica_lag", "%s is negative", "use 0s for no limit"},
 	}
+}
+
+// noLimit reports whether a number, which may be none, is too small or too
+// large to be meant.
+func noLimit(perSecond float64) bool {
+	return perSecond != 0 && !(0.001 <= perSecond && perSecond <= 1e9)
 }
