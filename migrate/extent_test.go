@@ -146,6 +146,43 @@ func TestAFromLeavesNoRowOut(t *testing.T) {
 	}
 }
 
+// TestTheOutlookSaysUntilWhenTheNewestSlotIsWaitedFor, and warns where that is
+// long.
+func TestTheOutlookSaysUntilWhenTheNewestSlotIsWaitedFor(t *testing.T) {
+	for name, c := range map[string]struct {
+		edit func(*migrate.Plan)
+		want string
+	}{
+		"an hour":      {func(*migrate.Plan) {}, "note: slots: the newest slot is copied when it has ended and lag has passed, at 2000-01-01T01:01:00Z: it is not finished before"},
+		"a wide slot":  {func(p *migrate.Plan) { p.Slots.Width.Time = 999_999 * time.Hour }, "warning: slots: the newest slot is copied when it has ended and lag has passed, at 2084-"},
+		"a long lag":   {func(p *migrate.Plan) { p.Slots.Lag = migrate.Duration(2_000_000 * time.Hour) }, "warning: slots: the newest slot is copied when it has ended and lag has passed, at 2228-"},
+		"a to far off": {func(p *migrate.Plan) { to := time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC); p.Slots.To = &to }, "warning: slots: the newest slot is copied when it has ended and lag has passed, at 9999-12-31T00:01:00Z"},
+		"nothing": {func(p *migrate.Plan) {
+			to := start
+			p.Slots.To = &to
+			from := start.Add(-time.Hour)
+			p.Slots.From = &from
+		}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, c.edit)
+				w.source.Put(row(newWorld(t).key(31*24), 1, "of now"))
+				findings, err := w.pod().Preflight(t.Context())
+				got := ""
+				for _, f := range findings {
+					if f.Field == "slots" {
+						got = string(f.Severity) + ": " + f.Error()
+					}
+				}
+				if err != nil || !strings.HasPrefix(got, c.want) || c.want == "" && got != "" {
+					t.Errorf("%s, %v; want %s", got, err, c.want)
+				}
+			})
+		})
+	}
+}
+
 // TestKeysOfTheFutureAreNotWaitedFor: one comes from a device whose clock is
 // three years ahead; the outlook names it, a full verification finds it.
 func TestKeysOfTheFutureAreNotWaitedFor(t *testing.T) {

@@ -40,7 +40,29 @@ func (m *Migration) foreseeSlots(ctx context.Context) ([]Finding, error) {
 	if err != nil {
 		return unfit(err)
 	}
-	return append(m.plan.belowFrom(extent), m.plan.beyondNow(extent, now)...), nil
+	found := append(m.plan.notYet(slots, now), m.plan.belowFrom(extent)...)
+	return append(found, m.plan.beyondNow(extent, now)...), nil
+}
+
+// longWait is how long a wait for the newest slot is worth a warning.
+const longWait = 25 * time.Hour
+
+// notYet tells when the newest slot is copied, if that is not at once.
+func (p Plan) notYet(slots Span, now time.Time) []Finding {
+	a := p.Axis()
+	if a.By == ByInteger || slots.Lo >= slots.Hi {
+		return nil
+	}
+	at := time.UnixMilli(slots.Hi * a.Width).Add(time.Duration(p.Slots.Lag)).UTC()
+	wait := at.Sub(now)
+	if wait <= 0 {
+		return nil
+	}
+	f := Finding{Severity: Note, Field: "slots", Message: fmt.Sprintf("the newest slot is copied when it has ended and lag has passed, at %s: it is not finished before", at.Format(time.RFC3339))}
+	if wait > longWait {
+		f.Severity, f.Remedy = Warning, "use a smaller width and lag, or a to that lies back"
+	}
+	return []Finding{f}
 }
 
 // belowFrom notes that a from leaves no row out.
