@@ -21,7 +21,9 @@ const (
 // is gone with it.
 type marker struct {
 	m        *Migration
-	verifier string // "": it saves nothing
+	verifier string    // "": it saves nothing
+	began    time.Time // by the state's clock
+	since    time.Time // the same moment by this process's
 
 	mu     sync.Mutex
 	mark   Mark
@@ -124,7 +126,7 @@ func (k *marker) due(now bool) (verifier string, m Mark, due bool) {
 		return "", Mark{}, false
 	}
 	k.saving, k.last = true, time.Now()
-	k.mark.Saved = k.last.UTC()
+	k.mark.Saved = k.began.Add(k.last.Sub(k.since)) // whatever the time is here, others compare it
 	return k.verifier, k.mark, true
 }
 

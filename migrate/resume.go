@@ -18,7 +18,7 @@ func (r Resumption) Percent() int64 { return 100 * r.Compared / max(1, r.Rows) }
 // begin begins anew, or goes on from the mark if there is one that holds.
 func (v *verification) begin(ctx context.Context) error {
 	fresh := Mark{Plan: v.record.Hash, Generation: v.generation, Aside: asideOf(v.aside), Began: v.began}
-	v.marks = &marker{m: v.m, mark: fresh}
+	v.marks = &marker{m: v.m, mark: fresh, began: v.began, since: time.Now()}
 	if v.o.Only != nil {
 		return nil
 	}

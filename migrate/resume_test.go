@@ -285,3 +285,38 @@ func TestManySuspectsStopTheMarkNotTheVerification(t *testing.T) {
 		}
 	})
 }
+
+// elsewhere is a state whose clock is not this process's.
+type elsewhere struct {
+	migrate.State
+	ahead time.Duration
+}
+
+func (s elsewhere) View(ctx context.Context) (migrate.View, error) {
+	v, err := s.State.View(ctx)
+	v.Now = v.Now.Add(s.ahead)
+	return v, err
+}
+
+// TestAMarkIsOfTheStatesClock: the process that was killed has one that is days
+// behind, or ahead.
+func TestAMarkIsOfTheStatesClock(t *testing.T) {
+	for _, ahead := range []time.Duration{-72 * time.Hour, 72 * time.Hour} {
+		for _, pause := range []time.Duration{time.Hour, 25 * time.Hour} {
+			synctest.Test(t, func(t *testing.T) {
+				w := slowWorld(t)
+				verify := func(ctx context.Context) (v migrate.Verdict) {
+					v, _ = migrate.New(w.plan, w.source, w.sink, elsewhere{w.state.Pod(), ahead}, migrate.Options{}).Verify(ctx, migrate.VerifyOptions{Mode: "full"})
+					return v
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
+				defer cancel()
+				verify(ctx)
+				time.Sleep(pause)
+				if v := verify(t.Context()); !v.Clean || v.Resumed > 0 != (pause < 24*time.Hour) {
+					t.Errorf("%s ahead, after %s: verdict %+v", ahead, pause, v)
+				}
+			})
+		}
+	}
+}
