@@ -41,3 +41,15 @@ func logBreaks(log *slog.Logger) func(open bool, why error) {
 		}
 	}
 }
+
+// logLate logs that a database could not be reached when the process began, and
+// when it is there.
+func logLate(log *slog.Logger) func(name string, err error) {
+	return func(name string, err error) {
+		if err != nil {
+			log.Warn("database cannot be opened: calls that need it are refused until it can", "database", name, "error", err)
+		} else {
+			log.Info("database is open", "database", name)
+		}
+	}
+}

@@ -243,6 +243,9 @@ func openCouponStores(ctx context.Context, where couponDatabases, log *slog.Logg
 		o.Shards = append(o.Shards, couponsql.Source{Name: s.Name, At: s.DSN})
 	}
 	o.Open = routedOnly(couponOpener(where, log))
+	if !where.embedded {
+		o.Late = logLate(log)
+	}
 	p, err := couponsql.Open(ctx, o)
 	if err != nil {
 		return couponStores{}, err

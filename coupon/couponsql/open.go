@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"time"
 
+	"github.com/tallystick/tallystick/coupon"
 	"github.com/tallystick/tallystick/shard"
 )
 
@@ -42,6 +44,11 @@ type Options struct {
 	Open func(ctx context.Context, at string) (Database, error)
 	// EnsureFence is shardsql.EnsureFence.
 	EnsureFence func(ctx context.Context, db shard.Database, s shard.Shard, epoch uint64) error
+	// Late is told of each shard's database that cannot be reached, and why, and
+	// with nil when it is there. Open goes on without it, unless there is no map yet:
+	// its shards are unavailable, and it is tried again until Close. Several
+	// goroutines may call it. Default: Open fails.
+	Late func(name string, err error)
 	// Cluster are the options of the cluster. A Reload that is nil reads the map
 	// of the control database.
 	Cluster shard.Options
@@ -54,6 +61,7 @@ type Platform struct {
 	Control *Control
 
 	opened []Database
+	late   late
 }
 
 // Open opens all databases, brings their tables up to date and reads the shard
@@ -75,20 +83,23 @@ func (p *Platform) open(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
+	if err := UpgradeControl(ctx, control); err != nil {
+		return err
+	}
+	p.Control = NewControl(control)
+	if _, err := p.Control.Map(ctx); errors.Is(err, coupon.ErrNoRow) {
+		o.Late = nil // the first map is for databases that are there
+	}
 	databases, names := map[string]shard.Database{}, []string(nil)
 	for _, s := range o.Shards {
 		if databases[s.Name] != nil {
 			return fmt.Errorf("couponsql: two databases are named %q: give each a name of its own", s.Name)
 		}
-		if databases[s.Name], err = p.add(ctx, o, s); err != nil {
+		if databases[s.Name], err = p.addShards(ctx, o, s); err != nil {
 			return err
 		}
 		names = append(names, s.Name)
 	}
-	if err := UpgradeControl(ctx, control); err != nil {
-		return err
-	}
-	p.Control = NewControl(control)
 	m, err := p.Control.firstMap(ctx, names)
 	if err != nil {
 		return err
@@ -100,12 +111,24 @@ func (p *Platform) open(ctx context.Context, o Options) error {
 		return err
 	}
 	p.Store = NewStore(p.Cluster)
-	for s, place := range m.Shards {
-		if err := o.EnsureFence(ctx, databases[place.Database], shard.Shard(s), place.Epoch); err != nil {
-			return err
+	there := slices.DeleteFunc(m.Databases(), func(name string) bool { return isLate(databases[name]) })
+	if err := prepare(ctx, o, m, databases, there); err != nil {
+		return err
+	}
+	p.late.start(p.Cluster, o, databases)
+	return nil
+}
+
+// prepare brings the fences and tables of some databases up to date.
+func prepare(ctx context.Context, o Options, m shard.Map, databases map[string]shard.Database, names []string) error {
+	for _, name := range names {
+		for _, s := range m.On(name) {
+			if err := o.EnsureFence(ctx, databases[name], s, m.Shards[s].Epoch); err != nil {
+				return err
+			}
 		}
 	}
-	return UpgradeShards(ctx, m, databases)
+	return upgradeShards(ctx, m, databases, names)
 }
 
 // openTimeout bounds the opening of one database.
@@ -123,10 +146,20 @@ func (p *Platform) add(ctx context.Context, o Options, s Source) (shard.Database
 	return db, nil
 }
 
+// addShards opens a database of shards, now or, where that may be, later.
+func (p *Platform) addShards(ctx context.Context, o Options, s Source) (shard.Database, error) {
+	db, err := p.add(ctx, o, s)
+	if o.Late != nil && errors.Is(err, shard.ErrUnavailable) {
+		o.Late(s.Name, err)
+		return &lateDatabase{source: s}, nil
+	}
+	return db, err
+}
+
 // Close closes all databases. Calls under way fail. Closed again it does nothing;
 // it is not safe for concurrent use.
 func (p *Platform) Close() error {
-	var err error
+	err := p.late.close()
 	for _, db := range p.opened {
 		err = errors.Join(err, db.Close())
 	}

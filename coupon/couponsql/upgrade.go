@@ -6,6 +6,7 @@ import (
 	"embed"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -38,7 +39,12 @@ var (
 // The fences have to be there. It may run again, and at the same time in several
 // processes. A shard whose schema is newer than this program is refused.
 func UpgradeShards(ctx context.Context, m shard.Map, databases map[string]shard.Database) error {
-	for _, name := range m.Databases() {
+	return upgradeShards(ctx, m, databases, m.Databases())
+}
+
+// upgradeShards is the same for the shards in some of the databases.
+func upgradeShards(ctx context.Context, m shard.Map, databases map[string]shard.Database, names []string) error {
+	for _, name := range names {
 		err := databases[name].Write(ctx, func(c shard.Conn) error {
 			_, err := c.ExecContext(ctx, versionsTable)
 			return err
@@ -54,6 +60,9 @@ func UpgradeShards(ctx context.Context, m shard.Map, databases map[string]shard.
 	work, ctx := errgroup.WithContext(ctx)
 	work.SetLimit(upgradedAtOnce)
 	for _, s := range shard.All() {
+		if !slices.Contains(names, m.Shards[s].Database) {
+			continue
+		}
 		work.Go(func() error {
 			if err := cluster.Write(ctx, s, upgradeShard); err != nil {
 				return fmt.Errorf("schema of shard %d in database %s: %w", s, m.Shards[s].Database, err)
