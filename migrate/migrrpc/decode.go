@@ -54,7 +54,7 @@ func decodeVerdict(m *migratev1.Verdict) migrate.Verdict {
 		Clean: m.GetClean(), Mode: m.GetMode(), Compared: m.GetCompared(),
 		Missing: keys(m.GetMissing()), Different: keys(m.GetDifferent()), Extra: keys(m.GetExtra()), Unsettled: keys(m.GetUnsettled()),
 		Unmended: decodeUnmended(m.GetUnmended()), Quarantined: m.GetQuarantined(), Plan: m.GetPlan(), At: m.GetAt().AsTime(), Since: m.GetSince().AsTime(),
-		Resumed: m.GetResumed(), SourceRows: m.GetSourceRows(), SinkRows: m.GetSinkRows(), Totals: decodeTotals(m.GetTotals()),
+		Resumed: m.GetResumed(), SourceRows: m.GetSourceRows(), SinkRows: m.GetSinkRows(), Noted: m.GetNoted(), Totals: decodeTotals(m.GetTotals()),
 	}
 }
 

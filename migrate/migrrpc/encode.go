@@ -50,7 +50,7 @@ func encodeVerdict(v migrate.Verdict) *migratev1.Verdict {
 		Clean: v.Clean, Mode: v.Mode, Compared: v.Compared,
 		Missing: words(v.Missing), Different: words(v.Different), Extra: words(v.Extra), Unsettled: words(v.Unsettled),
 		Unmended: encodeUnmended(v.Unmended), Quarantined: v.Quarantined, Plan: v.Plan, At: timestamppb.New(v.At), Since: timestamppb.New(v.Since),
-		Resumed: v.Resumed, SourceRows: v.SourceRows, SinkRows: v.SinkRows,
+		Resumed: v.Resumed, SourceRows: v.SourceRows, SinkRows: v.SinkRows, Noted: v.Noted,
 		Totals: &migratev1.Totals{
 			Missing: v.Totals.Missing, Different: v.Totals.Different, Extra: v.Totals.Extra,
 			Unsettled: v.Totals.Unsettled, Unmended: v.Totals.Unmended,

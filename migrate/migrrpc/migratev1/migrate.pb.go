@@ -975,6 +975,7 @@ type Verdict struct {
 	Since         *timestamppb.Timestamp `protobuf:"bytes,14,opt,name=since,proto3" json:"since,omitempty"`                              // when the first row was compared
 	Totals        *Totals                `protobuf:"bytes,15,opt,name=totals,proto3" json:"totals,omitempty"`
 	Unmended      []*Unmended            `protobuf:"bytes,16,rep,name=unmended,proto3" json:"unmended,omitempty"` // of what is missing, different or extra, by a repair
+	Noted         int64                  `protobuf:"varint,17,opt,name=noted,proto3" json:"noted,omitempty"`      // rows with a note in the outbox, which counts compares and counts on neither side
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1119,6 +1120,13 @@ func (x *Verdict) GetUnmended() []*Unmended {
 		return x.Unmended
 	}
 	return nil
+}
+
+func (x *Verdict) GetNoted() int64 {
+	if x != nil {
+		return x.Noted
+	}
+	return 0
 }
 
 // Unmended is a difference that a repair could not mend.
@@ -1630,7 +1638,7 @@ const file_tallystick_migrate_v1_migrate_proto_rawDesc = "" +
 	"\x04done\x18\x02 \x01(\bR\x04done\x12\x1a\n" +
 	"\bcompared\x18\x03 \x01(\x03R\bcompared\x128\n" +
 	"\averdict\x18\x04 \x01(\v2\x1e.tallystick.migrate.v1.VerdictR\averdict\x122\n" +
-	"\x05error\x18\x05 \x01(\v2\x1c.tallystick.migrate.v1.ErrorR\x05error\"\x9b\x04\n" +
+	"\x05error\x18\x05 \x01(\v2\x1c.tallystick.migrate.v1.ErrorR\x05error\"\xb1\x04\n" +
 	"\aVerdict\x12\x14\n" +
 	"\x05clean\x18\x01 \x01(\bR\x05clean\x12\x12\n" +
 	"\x04mode\x18\x02 \x01(\tR\x04mode\x12\x1a\n" +
@@ -1649,7 +1657,8 @@ const file_tallystick_migrate_v1_migrate_proto_rawDesc = "" +
 	"\tsink_rows\x18\r \x01(\x03R\bsinkRows\x120\n" +
 	"\x05since\x18\x0e \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x125\n" +
 	"\x06totals\x18\x0f \x01(\v2\x1d.tallystick.migrate.v1.TotalsR\x06totals\x12;\n" +
-	"\bunmended\x18\x10 \x03(\v2\x1f.tallystick.migrate.v1.UnmendedR\bunmended\"4\n" +
+	"\bunmended\x18\x10 \x03(\v2\x1f.tallystick.migrate.v1.UnmendedR\bunmended\x12\x14\n" +
+	"\x05noted\x18\x11 \x01(\x03R\x05noted\"4\n" +
 	"\bUnmended\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x16\n" +
 	"\x06reason\x18\x02 \x01(\tR\x06reason\"\x90\x01\n" +
