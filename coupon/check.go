@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/tallystick/tallystick/shard"
 )
@@ -55,7 +56,9 @@ func (s *Service) refusal(err error) error {
 	case errors.Is(err, shard.ErrMoved):
 		return ErrShardMoving
 	case errors.Is(err, shard.ErrUnavailable), errors.Is(err, shard.ErrUnknown), errors.Is(err, shard.ErrBusy):
-		s.log.Warn("shard unavailable", "error", err)
+		if held, due := s.away.due(time.Now()); due {
+			s.log.Warn("shard unavailable", "error", err, "not_logged", held)
+		}
 		return ErrShardUnavailable
 	case errors.Is(err, ErrNoIDs):
 		s.log.Warn("no ids", "error", err)

@@ -72,6 +72,7 @@ type Service struct {
 	pool      *pool
 	name      string // of this process, to lease operations
 	patience  time.Duration
+	away      seldom             // calls that were refused because a shard was
 	step      func(point string) // may be nil
 
 	fills sync.WaitGroup  // under way
