@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -60,6 +61,7 @@ type Queue struct {
 	host *host // nil: the server is elsewhere
 	conn *nats.Conn
 	js   jetstream.JetStream
+	bare atomic.Bool // the folder is a new one: what is needed in it is to be made
 
 	mu    sync.Mutex
 	stats map[string]*coupon.ReaderStats

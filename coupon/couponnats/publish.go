@@ -17,6 +17,9 @@ var _ coupon.Publisher = (*Queue)(nil)
 // Publish hands rows to the queue and returns those that it has, on disk where the
 // server is in this process. Of those it does not return it may have some.
 func (q *Queue) Publish(ctx context.Context, at shard.Shard, rows []coupon.OutboxRow) (acked []coupon.OutboxRow, err error) {
+	if err := q.restore(ctx); err != nil {
+		return nil, err
+	}
 	futures := make([]jetstream.PubAckFuture, len(rows))
 	for i, r := range rows {
 		msg := &nats.Msg{Subject: subjectOf(at), Data: r.Payload}
@@ -41,6 +44,25 @@ func (q *Queue) Publish(ctx context.Context, at shard.Shard, rows []coupon.Outbo
 		q.host.note(answered)
 	}
 	return acked, err
+}
+
+// restore makes the queue anew where its folder was removed.
+func (q *Queue) restore(ctx context.Context) error {
+	if q.host == nil {
+		return nil
+	}
+	removed, err := q.host.renew()
+	if removed {
+		q.bare.Store(true)
+	}
+	if err != nil || !q.bare.Load() {
+		return err
+	}
+	if err := q.prepare(ctx); err != nil {
+		return err
+	}
+	q.bare.Store(false)
+	return q.conn.ForceReconnect() // readers, which asked before it was there, ask again
 }
 
 // isAnswer reports whether the queue said something: a refusal is an answer.

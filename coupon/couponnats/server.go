@@ -3,6 +3,7 @@ package couponnats
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net"
 	"os"
@@ -17,12 +18,16 @@ import (
 // A host runs the server in this process. A server whose disk was full once takes
 // nothing for ever, so the host starts it again. The connection, which asks the
 // host for the server, comes back by itself.
+//
+// A server whose folder was removed goes on and acknowledges what is on no disk:
+// it is started again on a new one.
 type host struct {
 	options server.Options
 	log     *slog.Logger
-	lock    *flock.Flock // of the folder
 
 	mu     sync.Mutex
+	lock   *flock.Flock   // of the folder
+	folder os.FileInfo    // of its lock
 	server *server.Server // nil: it is to be started
 	stuck  stuckness
 	closed bool
@@ -32,21 +37,69 @@ type host struct {
 // message on the disk before it acknowledges: its default is to be there two
 // minutes later.
 func newHost(dir string, maxBytes int64, log *slog.Logger) (*host, error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("couponnats: %w", err)
-	}
-	lock := flock.New(filepath.Join(dir, "lock"))
-	if free, err := lock.TryLock(); err != nil || !free {
-		return nil, fmt.Errorf("couponnats: another process has the queue in %s: stop it first", dir)
-	}
-	h := &host{log: log, lock: lock, options: server.Options{
+	h := &host{log: log, options: server.Options{
 		ServerName: "tallystick", DontListen: true, NoSigs: true,
 		JetStream: true, StoreDir: dir, SyncAlways: true, JetStreamMaxStore: maxBytes, JetStreamMaxMemory: 64 << 20,
 	}}
+	if err := h.hold(); err != nil {
+		return nil, err
+	}
 	if err := h.start(); err != nil {
 		return nil, errors.Join(err, h.close())
 	}
 	return h, nil
+}
+
+// hold makes the folder, if it is not there, and locks it. Whoever calls it has the
+// host to itself.
+func (h *host) hold() error {
+	dir := h.options.StoreDir
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("couponnats: %w", err)
+	}
+	lock := flock.New(filepath.Join(dir, lockFile))
+	if free, err := lock.TryLock(); err != nil || !free {
+		return fmt.Errorf("couponnats: another process has the queue in %s: stop it first", dir)
+	}
+	folder, err := os.Stat(lock.Path())
+	if err != nil {
+		return errors.Join(fmt.Errorf("couponnats: %w", err), lock.Unlock())
+	}
+	h.lock, h.folder = lock, folder
+	return nil
+}
+
+const lockFile = "lock"
+
+// removed reports whether the folder, or what the server keeps in it, is gone.
+func (h *host) removed() bool {
+	now, err := os.Stat(filepath.Join(h.options.StoreDir, lockFile))
+	if err == nil && !os.SameFile(now, h.folder) {
+		return true
+	}
+	if err == nil {
+		_, err = os.Stat(filepath.Join(h.options.StoreDir, server.JetStreamStoreDir))
+	}
+	return errors.Is(err, fs.ErrNotExist)
+}
+
+// renew starts the server on a new folder if its own was removed, and reports
+// whether it was.
+func (h *host) renew() (removed bool, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed || !h.removed() {
+		return false, nil
+	}
+	h.log.Warn("the folder of the queue of events was removed: a new one is made; wallets and lists of orders may lack what was in it", "folder", h.options.StoreDir)
+	if h.server != nil {
+		end(h.server)
+		h.server = nil
+	}
+	if err := errors.Join(h.lock.Unlock(), h.hold()); err != nil {
+		return true, err
+	}
+	return true, h.start()
 }
 
 // start starts the server. Whoever calls it has the host to itself.
