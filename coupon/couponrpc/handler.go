@@ -19,7 +19,7 @@ import (
 // Bounds of a call.
 const (
 	maxBody     = 1 << 20                 // bytes of a request
-	callTimeout = 1400 * time.Millisecond // of a call for one coupon; see the contract
+	callTimeout = 1300 * time.Millisecond // of a call for one coupon, which is answered in 1.5 s; a lock is waited for 1 s
 	longTimeout = 20 * time.Second        // of a call that works on many
 )
 
