@@ -45,7 +45,7 @@ type Relay struct {
 	queue  Publisher
 	log    *slog.Logger
 	token  string
-	slots  chan struct{} // a place for each shard whose rows are being published
+	atOnce chan struct{} // full while relayAtOnce shards have rows being published
 	shards [shard.Count]relayShard
 }
 
@@ -74,7 +74,7 @@ func NewRelay(outbox Outbox, queue Publisher, log *slog.Logger) *Relay {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	r := &Relay{outbox: outbox, queue: queue, log: log, token: rand.Text(), slots: make(chan struct{}, relayAtOnce)}
+	r := &Relay{outbox: outbox, queue: queue, log: log, token: rand.Text(), atOnce: make(chan struct{}, relayAtOnce)}
 	for at := range r.shards {
 		r.shards[at].wake = make(chan struct{}, 1)
 		r.shards[at].stats.Shard = shard.Shard(at)

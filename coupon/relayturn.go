@@ -17,8 +17,8 @@ func (r *Relay) turn(ctx context.Context, at shard.Shard, held *heldLease) (more
 		return false, err
 	}
 	select { // so that a queue that is slow still answers each in time
-	case r.slots <- struct{}{}:
-		defer func() { <-r.slots }()
+	case r.atOnce <- struct{}{}:
+		defer func() { <-r.atOnce }()
 	case <-ctx.Done():
 		return false, nil
 	}
