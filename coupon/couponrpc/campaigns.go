@@ -17,7 +17,7 @@ const defaultList = 100
 type campaigns struct{ *server }
 
 func (c campaigns) Create(ctx context.Context, m *couponv1.CreateRequest) (*couponv1.Campaign, error) {
-	asked, err := decodeCampaign(m)
+	asked, err := decodeCreate(m)
 	if err != nil {
 		return nil, c.fail(ctx, err)
 	}

@@ -100,12 +100,12 @@ func (c *Client) CreateCampaign(ctx context.Context, asked coupon.Campaign, key 
 	if err != nil {
 		return coupon.Campaign{}, err
 	}
-	return askFor(ctx, c, effect(key != ""), c.campaigns.Create, req, decodeOne)
+	return askFor(ctx, c, effect(key != ""), c.campaigns.Create, req, decodeCampaign)
 }
 
 // Campaign returns a campaign.
 func (c *Client) Campaign(ctx context.Context, id int64) (coupon.Campaign, error) {
-	return ask(ctx, c, c.campaigns.Get, &couponv1.GetRequest{Id: id}, decodeOne)
+	return ask(ctx, c, c.campaigns.Get, &couponv1.GetRequest{Id: id}, decodeCampaign)
 }
 
 // Campaigns returns a page of campaigns, and the token of the next; "" at the end.
@@ -114,7 +114,7 @@ func (c *Client) Campaigns(ctx context.Context, n int, token string) ([]coupon.C
 	all, err := ask(ctx, c, c.campaigns.List, &couponv1.ListRequest{PageSize: uint32(n), PageToken: token},
 		func(m *couponv1.ListResponse) ([]coupon.Campaign, error) {
 			next = m.GetNextPageToken()
-			return decodeAll(m.GetCampaigns(), decodeOne)
+			return decodeAll(m.GetCampaigns(), decodeCampaign)
 		})
 	return all, next, err
 }
@@ -123,11 +123,11 @@ func (c *Client) Campaigns(ctx context.Context, n int, token string) ([]coupon.C
 func (c *Client) MoveCampaign(ctx context.Context, id int64, to coupon.CampaignState) (coupon.Campaign, error) {
 	switch to {
 	case coupon.Paused:
-		return ask(ctx, c, c.campaigns.Pause, &couponv1.PauseRequest{Id: id}, decodeOne)
+		return ask(ctx, c, c.campaigns.Pause, &couponv1.PauseRequest{Id: id}, decodeCampaign)
 	case coupon.Active:
-		return ask(ctx, c, c.campaigns.Resume, &couponv1.ResumeRequest{Id: id}, decodeOne)
+		return ask(ctx, c, c.campaigns.Resume, &couponv1.ResumeRequest{Id: id}, decodeCampaign)
 	case coupon.Ended:
-		return ask(ctx, c, c.campaigns.End, &couponv1.EndRequest{Id: id}, decodeOne)
+		return ask(ctx, c, c.campaigns.End, &couponv1.EndRequest{Id: id}, decodeCampaign)
 	}
 	return coupon.Campaign{}, invalid("state", "a campaign cannot be made %s", to)
 }

@@ -1,28 +1,17 @@
 package couponrpc
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
-	"google.golang.org/protobuf/types/known/structpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/tallystick/tallystick/coupon"
 	"github.com/tallystick/tallystick/coupon/couponrpc/couponv1"
 )
-
-func splitIDs(list string) []coupon.ID {
-	var ids []coupon.ID
-	for text := range strings.SplitSeq(list, ",") {
-		if n, err := strconv.ParseInt(text, 10, 64); err == nil {
-			ids = append(ids, coupon.ID(n))
-		}
-	}
-	return ids
-}
 
 // decodeAll decodes each of a list.
 func decodeAll[M, T any](list []M, decode func(M) (T, error)) ([]T, error) {
@@ -49,7 +38,7 @@ func decodeMoney(m *couponv1.Money) coupon.Amount {
 	return coupon.Amount{Minor: m.GetAmountMinor(), Currency: m.GetCurrency()}
 }
 
-func decodeOne(m *couponv1.Campaign) (coupon.Campaign, error) {
+func decodeCampaign(m *couponv1.Campaign) (coupon.Campaign, error) {
 	c := coupon.Campaign{
 		ID: m.GetId(), Name: m.GetName(), Kind: m.GetKind(), Source: m.GetSource(), State: coupon.CampaignState(m.GetState()),
 		Total: int64(m.GetTotal()), Generated: int64(m.GetGenerated()), PerUserLimit: int(m.GetPerUserLimit()),
@@ -64,23 +53,35 @@ func decodeOne(m *couponv1.Campaign) (coupon.Campaign, error) {
 	return c, err
 }
 
-// encodeCreate is the reverse of decodeCampaign.
-func encodeCreate(c coupon.Campaign) (*couponv1.CreateRequest, error) {
-	if c.Total < 0 || c.Total > coupon.MaxTotal { // the wire has fewer bits
-		return nil, invalid("total", "total is %d: want 1 to %d", c.Total, coupon.MaxTotal)
+// decodeCreate returns the campaign a request describes.
+func decodeCreate(m *couponv1.CreateRequest) (coupon.Campaign, error) {
+	c := coupon.Campaign{
+		Name: m.GetName(), Kind: m.GetKind(), Source: m.GetSource(), Total: int64(m.GetTotal()),
+		PerUserLimit: int(m.GetPerUserLimit()), ValidDays: int(m.GetValidDays()), TimeZone: m.GetTimeZone(),
+		Value:      decodeMoney(m.GetValue()),
+		VoidPolicy: coupon.VoidPolicy{Kind: m.GetVoidPolicy().GetKind(), Days: int(m.GetVoidPolicy().GetDays())},
 	}
-	m := &couponv1.CreateRequest{
-		Name: c.Name, Kind: c.Kind, Source: c.Source, Total: uint32(c.Total), PerUserLimit: uint32(max(0, c.PerUserLimit)),
-		ValidFrom: instant(c.ValidFrom), ValidUntil: instant(c.ValidUntil), ValidDays: uint32(max(0, c.ValidDays)), TimeZone: c.TimeZone,
-		Value: encodeMoney(c.Value), VoidPolicy: &couponv1.VoidPolicy{Kind: c.VoidPolicy.Kind, Days: uint32(max(0, c.VoidPolicy.Days))},
-	}
-	if c.Attributes != nil {
-		m.Attributes = new(structpb.Struct)
-		if err := m.Attributes.UnmarshalJSON(c.Attributes); err != nil {
-			return nil, invalid("attributes", "attributes are not a JSON object")
+	for _, at := range []struct {
+		field string
+		from  *timestamppb.Timestamp
+		to    *time.Time
+	}{{"valid_from", m.ValidFrom, &c.ValidFrom}, {"valid_until", m.ValidUntil, &c.ValidUntil}} {
+		if at.from == nil {
+			continue
 		}
+		if !at.from.IsValid() {
+			return c, invalid(at.field, "%s is no instant", at.field)
+		}
+		*at.to = at.from.AsTime()
 	}
-	return m, nil
+	if m.Attributes != nil {
+		b, err := json.Marshal(m.GetAttributes().AsMap())
+		if err != nil {
+			return c, invalid("attributes", "attributes are not JSON")
+		}
+		c.Attributes = b
+	}
+	return c, nil
 }
 
 // decodeCoupon returns a coupon as the server saw it: its status is the computed

@@ -1,7 +1,6 @@
 package couponrpc
 
 import (
-	"encoding/json"
 	"time"
 
 	"google.golang.org/protobuf/types/known/structpb"
@@ -44,6 +43,25 @@ func encodeCampaign(c coupon.Campaign) *couponv1.Campaign {
 		_ = m.Attributes.UnmarshalJSON(c.Attributes) // it was checked when it came in
 	}
 	return m
+}
+
+// encodeCreate is the reverse of decodeCreate.
+func encodeCreate(c coupon.Campaign) (*couponv1.CreateRequest, error) {
+	if c.Total < 0 || c.Total > coupon.MaxTotal { // the wire has fewer bits
+		return nil, invalid("total", "total is %d: want 1 to %d", c.Total, coupon.MaxTotal)
+	}
+	m := &couponv1.CreateRequest{
+		Name: c.Name, Kind: c.Kind, Source: c.Source, Total: uint32(c.Total), PerUserLimit: uint32(max(0, c.PerUserLimit)),
+		ValidFrom: instant(c.ValidFrom), ValidUntil: instant(c.ValidUntil), ValidDays: uint32(max(0, c.ValidDays)), TimeZone: c.TimeZone,
+		Value: encodeMoney(c.Value), VoidPolicy: &couponv1.VoidPolicy{Kind: c.VoidPolicy.Kind, Days: uint32(max(0, c.VoidPolicy.Days))},
+	}
+	if c.Attributes != nil {
+		m.Attributes = new(structpb.Struct)
+		if err := m.Attributes.UnmarshalJSON(c.Attributes); err != nil {
+			return nil, invalid("attributes", "attributes are not a JSON object")
+		}
+	}
+	return m, nil
 }
 
 // encodeCoupon returns a coupon as it is at an instant.
@@ -90,42 +108,4 @@ func encodeEvent(e coupon.Event) *couponv1.Event {
 		Version: e.Version, Type: string(e.Type), At: instant(e.At), Actor: e.Actor,
 		UserId: text(e.User), OrderNo: text(e.Order), RequestNo: text(e.Request),
 	}
-}
-
-// decodeCampaign returns the campaign a request describes.
-func decodeCampaign(m *couponv1.CreateRequest) (coupon.Campaign, error) {
-	c := coupon.Campaign{
-		Name: m.GetName(), Kind: m.GetKind(), Source: m.GetSource(), Total: int64(m.GetTotal()),
-		PerUserLimit: int(m.GetPerUserLimit()), ValidDays: int(m.GetValidDays()), TimeZone: m.GetTimeZone(),
-		Value:      coupon.Amount{Minor: m.GetValue().GetAmountMinor(), Currency: m.GetValue().GetCurrency()},
-		VoidPolicy: coupon.VoidPolicy{Kind: m.GetVoidPolicy().GetKind(), Days: int(m.GetVoidPolicy().GetDays())},
-	}
-	for _, at := range []struct {
-		field string
-		from  *timestamppb.Timestamp
-		to    *time.Time
-	}{{"valid_from", m.ValidFrom, &c.ValidFrom}, {"valid_until", m.ValidUntil, &c.ValidUntil}} {
-		if at.from == nil {
-			continue
-		}
-		if !at.from.IsValid() {
-			return c, invalid(at.field, "%s is no instant", at.field)
-		}
-		*at.to = at.from.AsTime()
-	}
-	if m.Attributes != nil {
-		b, err := json.Marshal(m.GetAttributes().AsMap())
-		if err != nil {
-			return c, invalid("attributes", "attributes are not JSON")
-		}
-		c.Attributes = b
-	}
-	return c, nil
-}
-
-// invalid refuses a field of a request.
-func invalid(field, format string, args ...any) error {
-	r := coupon.ErrInvalid.With(format, args...)
-	r.Field = field
-	return r
 }

@@ -111,3 +111,21 @@ func joinIDs(ids []coupon.ID) string {
 	}
 	return strings.Join(texts, ",")
 }
+
+// splitIDs is the reverse of joinIDs.
+func splitIDs(list string) []coupon.ID {
+	var ids []coupon.ID
+	for text := range strings.SplitSeq(list, ",") {
+		if n, err := strconv.ParseInt(text, 10, 64); err == nil {
+			ids = append(ids, coupon.ID(n))
+		}
+	}
+	return ids
+}
+
+// invalid refuses a field of a request.
+func invalid(field, format string, args ...any) error {
+	r := coupon.ErrInvalid.With(format, args...)
+	r.Field = field
+	return r
+}
