@@ -51,7 +51,7 @@ func (c campaigns) List(ctx context.Context, m *couponv1.ListRequest) (*couponv1
 		answer.Campaigns = append(answer.Campaigns, encodeCampaign(one))
 	}
 	if len(all) == n {
-		answer.NextPageToken = place{id: all[n-1].ID}.token("campaigns")
+		answer.NextPageToken = pageEnd{id: all[n-1].ID}.token("campaigns")
 	}
 	return answer, c.fail(ctx, err)
 }

@@ -141,7 +141,7 @@ func (c coupons) OrderCoupons(ctx context.Context, m *couponv1.OrderCouponsReque
 	all, err := c.svc.OrderCoupons(ctx, m.GetOrderNo(), role, coupon.ID(at.id), n)
 	answer := &couponv1.OrderCouponsResponse{Coupons: encodeCoupons(all, time.Now())}
 	if len(all) == n {
-		answer.NextPageToken = place{id: int64(all[n-1].ID)}.token(query...)
+		answer.NextPageToken = pageEnd{id: int64(all[n-1].ID)}.token(query...)
 	}
 	return answer, c.fail(ctx, err)
 }
@@ -162,7 +162,7 @@ func (c coupons) Wallet(ctx context.Context, m *couponv1.WalletRequest) (*coupon
 	})
 	answer := &couponv1.WalletResponse{Coupons: encodeCoupons(page.Coupons, time.Now())}
 	if err == nil && !page.End {
-		answer.NextPageToken = place{page.Next.Until, int64(page.Next.ID)}.token(query...)
+		answer.NextPageToken = pageEnd{page.Next.Until, int64(page.Next.ID)}.token(query...)
 	}
 	return answer, c.fail(ctx, err)
 }

@@ -13,14 +13,14 @@ import (
 // instant in ms and an id.
 const tokenSize = 24
 
-// A place is where a page ended.
-type place struct {
+// A pageEnd is where a page ended, and the next one begins.
+type pageEnd struct {
 	until time.Time
 	id    int64
 }
 
-// token returns a place as an opaque text that only the same query takes.
-func (p place) token(query ...string) string {
+// token returns it as an opaque text that only the same query takes.
+func (p pageEnd) token(query ...string) string {
 	b := append(make([]byte, 0, tokenSize), digest(query)...)
 	var ms int64
 	if !p.until.IsZero() {
@@ -31,17 +31,17 @@ func (p place) token(query ...string) string {
 	return base64.RawURLEncoding.EncodeToString(b)
 }
 
-// parseToken returns the place of a token; "" is the beginning. It refuses what
+// parseToken returns what a token stands for; "" is the beginning. It refuses what
 // is no token of the query.
-func parseToken(token string, query ...string) (place, error) {
+func parseToken(token string, query ...string) (pageEnd, error) {
 	if token == "" {
-		return place{}, nil
+		return pageEnd{}, nil
 	}
 	b, err := base64.RawURLEncoding.Strict().DecodeString(token)
 	if err != nil || len(b) != tokenSize || string(b[:8]) != string(digest(query)) {
-		return place{}, coupon.ErrPageToken
+		return pageEnd{}, coupon.ErrPageToken
 	}
-	p := place{id: int64(binary.BigEndian.Uint64(b[16:]))}
+	p := pageEnd{id: int64(binary.BigEndian.Uint64(b[16:]))}
 	if ms := int64(binary.BigEndian.Uint64(b[8:])); ms != 0 {
 		p.until = time.UnixMilli(ms).UTC()
 	}
