@@ -17,14 +17,14 @@ import (
 // those of rows included.
 type guard struct {
 	driver.Connector
-	dialect  dialect
+	errors   driverErrors
 	timeout  time.Duration // of making a connection
 	implicit bool          // sessions begin a transaction by themselves
 	together bool          // sessions take several statements as one text
 }
 
-// A dialect is how a driver's errors are read.
-type dialect interface {
+// driverErrors reads the errors of a driver.
+type driverErrors interface {
 	// tell returns err as one of package shard's where it is one, and whether
 	// the transaction it came from is over.
 	tell(err error) (told error, over bool)
@@ -45,7 +45,7 @@ func (g *guard) Connect(ctx context.Context) (driver.Conn, error) {
 		if ctx.Err() != nil {
 			err = ctx.Err()
 		}
-		told, _ := g.dialect.tell(err)
+		told, _ := g.errors.tell(err)
 		return nil, told
 	}
 	c, ok := inner.(fullConn)
@@ -99,7 +99,7 @@ func (c *conn) told(err error) error {
 	if err == nil || err == io.EOF || err == driver.ErrSkip {
 		return err
 	}
-	told, over := c.guard.dialect.tell(err)
+	told, over := c.guard.errors.tell(err)
 	if over && c.inTx {
 		c.over = told
 	}

@@ -53,13 +53,13 @@ func (t *tx) Commit() error {
 	case together && err == driver.ErrSkip: // nothing was sent
 		t.Rollback()
 		return errSkipped
-	case together && c.guard.dialect.refused(err): // the server came to no COMMIT
+	case together && c.guard.errors.refused(err): // the server came to no COMMIT
 		t.Rollback()
-		told, _ := c.guard.dialect.tell(err)
+		told, _ := c.guard.errors.tell(err)
 		return told
 	}
 	c.broken = true
-	return c.guard.dialect.tellCommit(err)
+	return c.guard.errors.tellCommit(err)
 }
 
 // Rollback ends the transaction. Where its context has ended or its connection

@@ -146,7 +146,7 @@ func (o MySQLOptions) connector(writes bool) (*guard, error) {
 		return nil, errors.New("shardsql: the DSN's parameters do not fit together")
 	}
 	where := fmt.Sprintf("database %s at %s", cfg.DBName, cfg.Addr)
-	return &guard{Connector: &prepared{inner, where}, dialect: mysqlErrors{}, timeout: connect, implicit: writes, together: writes}, nil
+	return &guard{Connector: &prepared{inner, where}, errors: mysqlErrors{}, timeout: connect, implicit: writes, together: writes}, nil
 }
 
 // pin sets what the package relies on.

@@ -82,7 +82,7 @@ func sqlitePool(path string, n int, pragma string) (*sql.DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	db := sql.OpenDB(&guard{Connector: connector, dialect: sqliteErrors{}, timeout: 10 * time.Second})
+	db := sql.OpenDB(&guard{Connector: connector, errors: sqliteErrors{}, timeout: 10 * time.Second})
 	db.SetMaxOpenConns(n)
 	db.SetMaxIdleConns(n)
 	return db, nil
