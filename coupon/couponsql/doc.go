@@ -4,8 +4,8 @@
 // coupontest has the suite that both pass on both.
 //
 // Each shard has tables of its own, whose names end in its number, so that any
-// shard may live in any database. The schema's files say what is in them,
-// [UpgradeShards] and [UpgradeControl] bring them up to date.
+// shard may live in any database. The schema's files say what is in them, [Open]
+// brings them up to date.
 //
 // # Where dialects differ
 //

@@ -33,8 +33,8 @@ type Outbox struct{ cluster *shard.Cluster }
 
 var _ coupon.Outbox = (*Outbox)(nil)
 
-// NewOutbox returns the outbox of a cluster whose shards [UpgradeShards] has
-// brought up to date.
+// NewOutbox returns the outbox of a cluster whose shards [Open] has brought up to
+// date.
 func NewOutbox(c *shard.Cluster) *Outbox { return &Outbox{c} }
 
 // Oldest returns up to n committed rows of a shard with the smallest numbers.

@@ -16,8 +16,7 @@ type Store struct{ cluster *shard.Cluster }
 
 var _ coupon.Store = (*Store)(nil)
 
-// NewStore makes a store of a cluster whose shards [UpgradeShards] has brought up
-// to date.
+// NewStore makes a store of a cluster whose shards [Open] has brought up to date.
 func NewStore(c *shard.Cluster) *Store { return &Store{c} }
 
 // Write runs fn in a transaction on the shard of key; see [shard.Cluster.Write].

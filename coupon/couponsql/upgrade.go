@@ -34,15 +34,10 @@ var (
 	replaceShardVersion = shard.SQL("REPLACE INTO shard_schema (shard, version) VALUES (#, ?)")
 )
 
-// UpgradeShards brings the tables of every shard up to date, where the map says
-// that it is, each on its own: a shard that was done stays done if another fails.
+// upgradeShards brings the tables of the shards in some databases, by the map, up
+// to date, each on its own: a shard that was done stays done if another fails.
 // The fences have to be there. It may run again, and at the same time in several
 // processes. A shard whose schema is newer than this program is refused.
-func UpgradeShards(ctx context.Context, m shard.Map, databases map[string]shard.Database) error {
-	return upgradeShards(ctx, m, databases, m.Databases())
-}
-
-// upgradeShards is the same for the shards in some of the databases.
 func upgradeShards(ctx context.Context, m shard.Map, databases map[string]shard.Database, names []string) error {
 	for _, name := range names {
 		err := databases[name].Write(ctx, func(c shard.Conn) error {
