@@ -71,7 +71,9 @@ func TestPlatformThatWaitsForADatabaseCloses(t *testing.T) {
 	open(t, o).Close()
 	gone.Store(true)
 	o.Late = func(string, error) {}
-	open(t, o).Close()
+	if err := open(t, o).Close(); err != nil {
+		t.Error(err)
+	}
 }
 
 func TestFirstOpenNeedsEveryDatabase(t *testing.T) {
