@@ -27,10 +27,3 @@ func isCurrency(s string) bool {
 	}
 	return len(s) == 3
 }
-
-// invalidField returns an [ErrInvalid] for a field, as the API names it.
-func invalidField(field, format string, args ...any) error {
-	r := ErrInvalid.With(format, args...)
-	r.Field = field
-	return r
-}

@@ -63,6 +63,13 @@ func retryable(code, message string) *Refusal {
 	return &Refusal{Code: code, Message: message, Retryable: true}
 }
 
+// invalidField returns an [ErrInvalid] for a field, as the API names it.
+func invalidField(field, format string, args ...any) error {
+	r := ErrInvalid.With(format, args...)
+	r.Field = field
+	return r
+}
+
 // ErrNoRow is what a [Store] returns for a row that is not there. Flows turn it
 // into a refusal.
 var ErrNoRow = errors.New("coupon: no such row")
