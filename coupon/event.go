@@ -7,15 +7,14 @@ type EventType string
 
 // What happens to coupons.
 const (
-	WasGenerated  EventType = "GENERATED"
-	WasIssued     EventType = "ISSUED" // to an order
-	WasClaimed    EventType = "CLAIMED"
-	WasBound      EventType = "BOUND"
-	WasReserved   EventType = "RESERVED"
-	WasReleased   EventType = "RELEASED"
-	WasRedeemed   EventType = "REDEEMED"
-	WasVoided     EventType = "REDEMPTION_VOIDED"
-	WasTakenAside EventType = "VOIDED"
+	WasGenerated EventType = "GENERATED"
+	WasIssued    EventType = "ISSUED" // to an order
+	WasClaimed   EventType = "CLAIMED"
+	WasBound     EventType = "BOUND"
+	WasReserved  EventType = "RESERVED"
+	WasReleased  EventType = "RELEASED"
+	WasRedeemed  EventType = "REDEEMED"
+	WasVoided    EventType = "REDEMPTION_VOIDED"
 )
 
 // An Event is a line of a coupon's ledger: the change that made Version of it.
