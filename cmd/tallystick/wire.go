@@ -256,6 +256,16 @@ func openCouponStores(ctx context.Context, where couponDatabases, log *slog.Logg
 	return couponStores{Shards: p.Cluster, Store: p.Store, Control: p.Control, Workers: p.Control, Outbox: couponsql.NewOutbox(p.Cluster), Close: p.Close}, nil
 }
 
+// couponFiles returns the databases of embedded coupons, which are files in a
+// folder.
+func couponFiles(dir string) (control string, shards []couponDatabase) {
+	source, sources := couponsql.Folder(dir, 0)
+	for _, s := range sources {
+		shards = append(shards, couponDatabase{Name: s.Name, DSN: s.At})
+	}
+	return source.At, shards
+}
+
 // couponOpener returns what opens a database of coupons: a file or a server.
 func couponOpener(where couponDatabases, log *slog.Logger) func(context.Context, string) (couponsql.Database, error) {
 	if where.embedded {
