@@ -47,8 +47,8 @@ var _ shard.Database = (*MySQL)(nil)
 // OpenMySQL connects to the server. Pinned for each connection, whatever the DSN
 // says, are READ COMMITTED, the time zone +00:00, strict SQL, utf8mb4 compared
 // byte for byte, rows matched (not changed) as the count of an UPDATE, 1 s of
-// waiting for a row or a table, and no text with binary arguments where the
-// driver can avoid it (interpolateParams, one round trip instead of three). A
+// waiting for a row or a table, and arguments that the driver writes into the text
+// where it can (interpolateParams: one round trip instead of three). A
 // DSN with multiStatements is refused: a caller's text is one statement, only
 // those that wait in a transaction's queue are sent together. No error contains
 // the DSN.
