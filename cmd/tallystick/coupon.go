@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/tallystick/tallystick/coupon"
 	"github.com/tallystick/tallystick/internal/settings"
@@ -22,6 +23,12 @@ func newCoupon(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "coupon",
 		Short: "Run campaigns, and issue, claim and redeem coupons",
+		Long: `Run campaigns, and issue, claim and redeem coupons. With -o json each coupon,
+campaign or event is a line of its own.`,
+		Example: `  tallystick coupon campaign create spring --total 10000 --amount 500 --currency EUR --time-zone Europe/Berlin --valid-days 30
+  tallystick coupon generate 1 --wait
+  tallystick coupon claim 1 --user ann --request r1
+  tallystick coupon redeem 7ZKQ-9XW2-4HBD-M8TE --user ann --order o-1`,
 	}
 	c.addRemoteFlags(cmd)
 	cmd.AddCommand(
@@ -37,6 +44,9 @@ func newCoupon(c *cli) *cobra.Command {
 func (c *cli) withCoupons(cmd *cobra.Command, f func(context.Context, coupons) error) error {
 	if err := settings.Apply(cmd.Flags(), nil, "", os.Environ()); err != nil {
 		return unset(err)
+	}
+	if err := missingFlags(cmd.Flags()); err != nil {
+		return err
 	}
 	token, err := c.remote.token()
 	if err != nil {
@@ -58,10 +68,46 @@ func describeCoupon(err error) (failure, bool) {
 		return failure{}, false
 	}
 	f := failure{Code: sequence.Code(r.Code), Field: r.Field, Message: r.Message}
-	if r.Retryable && !strings.Contains(r.Message, "again") {
+	switch {
+	case r.Is(coupon.ErrUnavailable):
+		f.Remedy = "check the code or id, and whose coupon it is"
+	case r.Is(coupon.ErrPoolRefilling):
+		f.Remedy = "a campaign's coupons come with `tallystick coupon generate`"
+	case r.Is(coupon.ErrMismatch):
+		f.Remedy = "repeat the command as it was, or give it a number of its own"
+	case r.Retryable && !strings.Contains(r.Message, "again"):
 		f.Remedy = "try again"
 	}
 	return f, true
+}
+
+// needed annotates flags that a command cannot do without.
+const needed = "tallystick_needed"
+
+// need makes flags such that a command cannot do without.
+func need(f *pflag.FlagSet, names ...string) {
+	for _, name := range names {
+		flag := f.Lookup(name)
+		flag.Usage += " (required)"
+		flag.Annotations = map[string][]string{needed: nil}
+	}
+}
+
+// missingFlags returns what is wrong if flags that are needed say nothing.
+func missingFlags(f *pflag.FlagSet) error {
+	var missing []string
+	f.VisitAll(func(flag *pflag.Flag) {
+		if _, ok := flag.Annotations[needed]; ok && flag.Value.String() == flag.DefValue {
+			missing = append(missing, "--"+flag.Name)
+		}
+	})
+	switch len(missing) {
+	case 0:
+		return nil
+	case 1:
+		return usagef("%s is missing", missing[0])
+	}
+	return usagef("%s are missing", strings.Join(missing, " and "))
 }
 
 // aCoupon reads an argument that is an id or a code. Codes have letters, or are
@@ -77,7 +123,11 @@ func aCoupon(arg string) couponRef {
 func anID(what, arg string) (int64, error) {
 	id, err := strconv.ParseInt(arg, 10, 64)
 	if err != nil || id <= 0 {
-		return 0, &usageError{err: fmt.Errorf("%s %q is no id", what, arg), field: what, remedy: "ids are decimal numbers"}
+		remedy := "ids are numbers; `tallystick coupon campaign list` shows them"
+		if what == "coupon" {
+			remedy = "ids are numbers; `tallystick coupon lookup CODE` shows that of a code"
+		}
+		return 0, &usageError{err: fmt.Errorf("%s %q is no id", what, arg), field: what, remedy: remedy}
 	}
 	return id, nil
 }

@@ -45,6 +45,12 @@ generate". Changing or ending it later changes no coupon that was issued.`,
 			if attributes != "" {
 				a.Attributes = json.RawMessage(attributes)
 			}
+			if a.ValidDays < 0 {
+				return outOfRange("valid-days", fmt.Sprintf("use 1 to %d, or leave it out and give --valid-until", coupon.MaxValidDays))
+			}
+			if a.PerUserLimit < 1 {
+				return outOfRange("per-user-limit", "use at least 1")
+			}
 			return c.withCoupons(cmd, func(ctx context.Context, s coupons) error {
 				created, err := s.CreateCampaign(ctx, a, key)
 				if err != nil {
@@ -56,16 +62,22 @@ generate". Changing or ending it later changes no coupon that was issued.`,
 	}
 	f := cmd.Flags()
 	f.Int64Var(&a.Total, "total", 0, "`number` of coupons")
-	f.Int64Var(&a.Value.Minor, "amount", 0, "what one is worth, in the currency's smallest `unit`")
+	f.Int64Var(&a.Value.Minor, "amount", 0, "what one is worth: a `number` of the currency's smallest units, like 500 for 5 EUR")
 	f.StringVar(&a.Value.Currency, "currency", "", "ISO 4217 `code`, like EUR")
 	f.StringVar(&a.TimeZone, "time-zone", "", "`zone` whose midnights end days, like Europe/Berlin")
-	f.IntVar(&a.ValidDays, "valid-days", 0, "local `days` after that of the claim")
-	f.StringVar(&from, "valid-from", "", "first `instant`, RFC 3339 (default: now)")
-	f.StringVar(&until, "valid-until", "", "first `instant` no longer, RFC 3339")
-	f.IntVar(&a.PerUserLimit, "per-user-limit", 1, "coupons a `user` may claim")
+	f.IntVar(&a.ValidDays, "valid-days", 0, "ends at the end of the day that is so many local `days` after that of the claim")
+	f.StringVar(&from, "valid-from", "", "first `instant`, like 2027-01-01T00:00:00+01:00 (default: now)")
+	f.StringVar(&until, "valid-until", "", "first `instant` no longer; this or --valid-days is required")
+	f.IntVar(&a.PerUserLimit, "per-user-limit", 1, "`number` of coupons that one user may claim")
 	f.StringVar(&key, "idempotency-key", "", "`key` under which a repetition within a day creates nothing")
 	f.StringVar(&attributes, "attributes", "", "a `JSON` object of your own, up to 1 KiB")
+	need(f, "total", "currency", "time-zone")
 	return cmd
+}
+
+// outOfRange is what a flag is that has a value no command takes.
+func outOfRange(flag, remedy string) error {
+	return &usageError{err: fmt.Errorf("--%s is out of range", flag), field: flag, remedy: remedy}
 }
 
 // parseInstant reads an instant; "" is none.

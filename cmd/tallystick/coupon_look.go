@@ -2,8 +2,9 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -34,9 +35,11 @@ func newCouponLookup(c *cli) *cobra.Command {
 
 func newCouponHistory(c *cli) *cobra.Command {
 	return &cobra.Command{
-		Use:   "history ID",
-		Short: "Show what happened to a coupon",
-		Args:  names("ID"),
+		Use:     "history ID",
+		Short:   "Show what happened to a coupon",
+		Long:    "Show what happened to a coupon, the oldest change first. ACTOR is the token that was used, if any.",
+		Example: "  tallystick coupon history 385903515918172238",
+		Args:    names("ID"),
 		RunE: c.onID("coupon", func(ctx context.Context, s coupons, id int64) error {
 			events, err := s.History(ctx, coupon.ID(id))
 			if err != nil {
@@ -56,19 +59,21 @@ func newCouponWallet(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "wallet USER",
 		Short: "List a user's coupons",
-		Long:  "List a user's coupons, those that expire first in front.",
-		Args:  names("USER"),
+		Long: `List a user's coupons, those that expire first in front. What happened to one on
+another shard than the user's is seen a moment later; --fresh looks it up.`,
+		Example: "  tallystick coupon wallet ann --status ISSUED",
+		Args:    names("USER"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			q.User, q.Size = args[0], min(limit, coupon.MaxPage)
 			for _, name := range status {
 				s, ok := coupon.ParseStatus(name)
-				if !ok {
-					return &usageError{err: fmt.Errorf("--status %q is not known", name), field: "status", remedy: fmt.Sprintf("use some of %v", coupon.Statuses())}
+				if !ok || !slices.Contains(walletStatuses, name) {
+					return &usageError{err: fmt.Errorf("--status %q is not known", name), field: "status", remedy: "use some of " + strings.Join(walletStatuses, ",")}
 				}
 				q.Status = append(q.Status, s)
 			}
 			if limit < 1 {
-				return &usageError{err: errors.New("--limit is out of range"), field: "limit", remedy: "use at least 1"}
+				return outOfRange("limit", "use at least 1")
 			}
 			return c.withCoupons(cmd, func(ctx context.Context, s coupons) error {
 				all, err := wholeWallet(ctx, s, q, limit)
@@ -80,11 +85,15 @@ func newCouponWallet(c *cli) *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.StringSliceVar(&status, "status", nil, "only coupons that are this now: `ISSUED`, RESERVED, REDEEMED or EXPIRED")
+	f.StringSliceVar(&status, "status", nil, "only coupons that are now one of these `states`: ISSUED,RESERVED,REDEEMED,EXPIRED")
 	f.BoolVar(&q.Fresh, "fresh", false, "look up those on other shards")
-	f.IntVar(&limit, "limit", 1000, "at most so `many`")
+	f.IntVar(&limit, "limit", 1000, "`number` of coupons at most")
+	_ = cmd.RegisterFlagCompletionFunc("status", cobra.FixedCompletions(walletStatuses, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
+
+// walletStatuses are what a coupon in a wallet can be.
+var walletStatuses = []string{"ISSUED", "RESERVED", "REDEEMED", "EXPIRED"}
 
 // wholeWallet returns a user's coupons, page by page, limit at most.
 func wholeWallet(ctx context.Context, s coupons, q coupon.WalletQuery, limit int) ([]coupon.Coupon, error) {

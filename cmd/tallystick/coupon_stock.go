@@ -18,7 +18,8 @@ func newCouponGenerate(c *cli) *cobra.Command {
 		Short: "Make a campaign's coupons",
 		Long: `Begin to make a campaign's coupons and show how far that is. Asked again meanwhile
 it shows the same work. With --wait it returns when all are there.`,
-		Args: names("CAMPAIGN"),
+		Example: "  tallystick coupon generate 1 --wait",
+		Args:    names("CAMPAIGN"),
 		RunE: c.onID("campaign", func(ctx context.Context, s coupons, id int64) error {
 			op, err := s.Generate(ctx, id)
 			if err == nil && wait {
@@ -80,7 +81,8 @@ func newCouponIssue(c *cli) *cobra.Command {
 		Short: "Issue coupons to an order",
 		Long: `Issue coupons of a campaign to an order: up to 500 at once, more by an operation.
 Without --user they are bearer coupons, which whoever has the code may redeem. The
-batch number makes it happen once, however often the command runs.`,
+batch number makes it happen once, however often the command runs. The coupons of
+an operation are listed by GET /v1/orders/ORDER/coupons.`,
 		Example: `  tallystick coupon issue 1 --batch b-2026-11 --order o-77 --count 100 -o json`,
 		Args:    names("CAMPAIGN"),
 		RunE: c.onID("campaign", func(ctx context.Context, s coupons, id int64) error {
@@ -104,9 +106,10 @@ batch number makes it happen once, however often the command runs.`,
 	f := cmd.Flags()
 	f.StringVar(&r.Batch, "batch", "", "business `number` of this issue, once per campaign")
 	f.StringVar(&r.Order, "order", "", "`order` that gets them")
-	f.Int64Var(&r.Count, "count", 1, "how `many`, at most 1000000")
+	f.Int64Var(&r.Count, "count", 1, "`number` of coupons, at most 1000000")
 	f.StringVar(&r.User, "user", "", "`user` that gets them (default: bearer coupons)")
 	f.BoolVar(&wait, "wait", false, "return when a large issue is done")
+	need(f, "batch", "order")
 	return cmd
 }
 

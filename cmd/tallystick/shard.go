@@ -40,7 +40,8 @@ func newShardMap(c *cli, f *shardFlags) *cobra.Command {
 		Use:   "map",
 		Short: "Show which shard is in which database",
 		Long: `Show which shard is in which database. Embedded databases have to be nobody's:
-stop the server first. MariaDB may be in use.`,
+stop the server first. MariaDB may be in use. The first look at new databases
+makes their tables and the map.`,
 		Args: names(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return c.withShards(cmd, f, func(_ context.Context, s *shard.Cluster) error {
@@ -55,7 +56,8 @@ func newShardCheck(c *cli, f *shardFlags) *cobra.Command {
 		Use:   "check",
 		Short: "Check that every shard can be written where the map says",
 		Long: `Check that every shard can be written where the map says: its database answers and
-its fence has the map's epoch. Nothing is changed. Exit code 3 if one cannot.`,
+its fence has the map's epoch. Exit code 3 if one cannot. Tables that are missing
+are made, as the server would: a database that is empty by mistake passes.`,
 		Args: names(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return c.withShards(cmd, f, func(ctx context.Context, s *shard.Cluster) error {
