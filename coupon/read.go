@@ -2,6 +2,7 @@ package coupon
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -26,6 +27,19 @@ func (s *Service) Get(ctx context.Context, t Target, user string) (Result, error
 		return Result{}, s.refusal(err)
 	}
 	return Result{Coupon: c, At: time.Now()}, nil
+}
+
+// coupon reads a coupon and the time of the reading process.
+func (s *Service) coupon(ctx context.Context, id ID) (Coupon, time.Time, error) {
+	var c Coupon
+	err := s.store.Read(ctx, id, func(rows Rows) (err error) {
+		c, err = rows.Coupon(id)
+		return err
+	})
+	if errors.Is(err, ErrNoRow) {
+		err = ErrUnavailable
+	}
+	return c, time.Now(), err
 }
 
 // History returns what happened to a coupon, from its generation on.
