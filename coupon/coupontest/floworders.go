@@ -12,13 +12,12 @@ func order(t *testing.T, w *World) {
 	ctx := t.Context()
 	c := w.Campaign(t, 2_000, nil)
 	r := coupon.IssueRequest{Campaign: c.ID, Batch: "b1", Order: "big", Count: 1_700}
-	var op coupon.Operation
 	for range 2 {
 		issue, err := w.Issue(ctx, r)
 		if err != nil || issue.Operation == nil {
 			t.Fatalf("%+v, %v", issue, err)
 		}
-		op = w.Await(t, *issue.Operation)
+		op := w.Await(t, *issue.Operation)
 		if op.Succeeded != 1_700 || op.Failed != 0 || op.Error != "" {
 			t.Fatalf("%+v", op)
 		}
@@ -26,30 +25,36 @@ func order(t *testing.T, w *World) {
 	r.Count++
 	_, err := w.Issue(ctx, r)
 	want(t, "the same batch with another count", err, coupon.ErrMismatch)
-	seen := map[coupon.ID]bool{}
-	var each [shard.Count]int
-	for after := coupon.ID(0); ; {
-		page, err := w.OrderCoupons(ctx, "big", coupon.OrderIssued, after, 500)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, c := range page {
-			if c.ID <= after || c.Order != "big" || c.Status != coupon.Issued {
-				t.Fatalf("after %d: %+v", after, c)
-			}
-			seen[c.ID], after = true, c.ID
-			each[c.ID.Shard()]++
-		}
-		if len(page) < 500 {
-			break
-		}
-	}
-	if len(seen) != 1_700 {
-		t.Errorf("the order has %d coupons, want 1,700", len(seen))
+	seen, each := walkOrder(t, w, "big")
+	if seen != 1_700 {
+		t.Errorf("the order has %d coupons, want 1,700", seen)
 	}
 	for at, n := range each {
 		if n < 53 || n > 54 {
 			t.Errorf("shard %d has %d of 1,700", at, n)
+		}
+	}
+}
+
+// walkOrder reads the coupons that were issued to an order, page by page, and
+// returns how many there are, and on each shard.
+func walkOrder(t *testing.T, w *World, number string) (seen int, each [shard.Count]int) {
+	t.Helper()
+	for after := coupon.ID(0); ; {
+		page, err := w.OrderCoupons(t.Context(), number, coupon.OrderIssued, after, 500)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range page {
+			if c.ID <= after || c.Order != number || c.Status != coupon.Issued {
+				t.Fatalf("after %d: %+v", after, c)
+			}
+			after = c.ID
+			seen++
+			each[c.ID.Shard()]++
+		}
+		if len(page) < 500 {
+			return seen, each
 		}
 	}
 }
