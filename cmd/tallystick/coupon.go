@@ -98,16 +98,13 @@ func missingFlags(f *pflag.FlagSet) error {
 	var missing []string
 	f.VisitAll(func(flag *pflag.Flag) {
 		if _, ok := flag.Annotations[needed]; ok && flag.Value.String() == flag.DefValue {
-			missing = append(missing, "--"+flag.Name)
+			missing = append(missing, flag.Name)
 		}
 	})
-	switch len(missing) {
-	case 0:
+	if len(missing) == 0 {
 		return nil
-	case 1:
-		return usagef("%s is missing", missing[0])
 	}
-	return usagef("%s are missing", strings.Join(missing, " and "))
+	return &usageError{err: fmt.Errorf("missing: --%s", strings.Join(missing, ", --")), field: missing[0]}
 }
 
 // aCoupon reads an argument that is an id or a code. Codes have letters, or are
