@@ -23,6 +23,7 @@ func TestResults(t *testing.T) {
 	migrations(t, r)
 	r.part(t, "coupons", couponPace)
 	r.part(t, "couponwallet", couponWallet)
+	r.part(t, "couponorder", couponOrder)
 	r.part(t, "couponlocal", couponLocal)
 	if full && !r.partial {
 		if err := os.WriteFile("RESULTS.md", []byte(r.b.String()), 0o644); err != nil {
