@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -160,22 +161,37 @@ func (w *couponWorld) serve(t *testing.T) {
 	w.http = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: couponCallers}}
 }
 
+// postTries is how often a call is made that the server says to repeat.
+const postTries = 5
+
 // post calls the service by HTTP as curl would.
-func (w *couponWorld) post(ctx context.Context, path, body string, answer any) error {
+func (w *couponWorld) post(ctx context.Context, path, body string, answer any) (err error) {
+	for range postTries {
+		var again bool
+		if again, err = w.postOnce(ctx, path, body, answer); !again {
+			return err
+		}
+	}
+	return err
+}
+
+// postOnce reports whether the call is to be made again.
+func (w *couponWorld) postOnce(ctx context.Context, path, body string, answer any) (again bool, err error) {
 	req, err := http.NewRequestWithContext(ctx, "POST", w.url+path, strings.NewReader(body))
 	if err != nil {
-		return err
+		return false, err
 	}
 	req.Header.Set("Content-Type", "application/json")
 	res, err := w.http.Do(req)
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer res.Body.Close()
 	if res.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s: %s", path, res.Status)
+		why, _ := io.ReadAll(io.LimitReader(res.Body, 1_000))
+		return res.StatusCode == http.StatusServiceUnavailable, fmt.Errorf("%s: %s: %s", path, res.Status, why)
 	}
-	return json.NewDecoder(res.Body).Decode(answer)
+	return false, json.NewDecoder(res.Body).Decode(answer)
 }
 
 // claimByHTTP is claim over the network.
