@@ -66,7 +66,7 @@ func couponLocal(t *testing.T, r *results) {
 // open opens the databases, the services and the campaign.
 func (w *localWorld) open(t *testing.T) {
 	t.Helper()
-	o := couponsql.Options{Control: couponsql.Source{Name: "control", At: realtest.MariaDBDSN(t)}, EnsureFence: shardsql.EnsureFence}
+	o := couponsql.Options{Control: couponsql.Source{Name: "control", At: realtest.MariaDBDSN(t)}, EnsureFence: shardsql.EnsureFence, Fenced: shardsql.Fenced}
 	for i := range 8 {
 		o.Shards = append(o.Shards, couponsql.Source{Name: fmt.Sprint("shard", i), At: realtest.MariaDBDSN(t)})
 	}

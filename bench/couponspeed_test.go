@@ -52,7 +52,7 @@ func newCouponWorld(t *testing.T, as ...func(couponsql.Database) couponsql.Datab
 	t.Helper()
 	w := &couponWorld{server: realtest.MariaDB(t, "innodb-flush-log-at-trx-commit=1", "log-bin=bin", "sync-binlog=1", "binlog-format=ROW",
 		"innodb-buffer-pool-size=2G", "innodb-log-file-size=512M", "innodb-file-per-table=0")}
-	o := couponsql.Options{Control: couponsql.Source{Name: "control", At: w.server.CreateDatabase("control")}, EnsureFence: shardsql.EnsureFence}
+	o := couponsql.Options{Control: couponsql.Source{Name: "control", At: w.server.CreateDatabase("control")}, EnsureFence: shardsql.EnsureFence, Fenced: shardsql.Fenced}
 	for i := range 8 {
 		name := fmt.Sprint("shard", i)
 		o.Shards = append(o.Shards, couponsql.Source{Name: name, At: w.server.CreateDatabase(name)})

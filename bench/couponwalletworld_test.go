@@ -67,7 +67,7 @@ func walletMariaDB(t *testing.T) (*realtest.MariaDBServer, couponsql.Options) {
 		settings = append(settings, "innodb-buffer-pool-size=1G", "innodb-log-file-size=256M")
 	}
 	server := realtest.MariaDB(t, settings...)
-	o := couponsql.Options{Control: couponsql.Source{Name: "control", At: server.CreateDatabase("control")}, EnsureFence: shardsql.EnsureFence}
+	o := couponsql.Options{Control: couponsql.Source{Name: "control", At: server.CreateDatabase("control")}, EnsureFence: shardsql.EnsureFence, Fenced: shardsql.Fenced}
 	for i := range walletDatabases {
 		name := fmt.Sprint("shard", i)
 		o.Shards = append(o.Shards, couponsql.Source{Name: name, At: server.CreateDatabase(name)})
@@ -80,7 +80,7 @@ func walletMariaDB(t *testing.T) (*realtest.MariaDBServer, couponsql.Options) {
 
 // walletSQLite returns them as files.
 func walletSQLite(t *testing.T) couponsql.Options {
-	o := couponsql.Options{EnsureFence: shardsql.EnsureFence}
+	o := couponsql.Options{EnsureFence: shardsql.EnsureFence, Fenced: shardsql.Fenced}
 	o.Control, o.Shards = couponsql.Folder(t.TempDir(), walletDatabases)
 	o.Open = func(ctx context.Context, at string) (couponsql.Database, error) {
 		return shardsql.OpenSQLite(ctx, at, shardsql.SQLiteOptions{})

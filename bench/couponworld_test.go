@@ -34,7 +34,7 @@ func embeddedCoupons(t *testing.T) *coupons {
 // with sequences in one table.
 func mariadbCoupons(t *testing.T, servers int) *coupons {
 	db := realtest.MariaDB(t, "innodb-file-per-table=0")
-	o := couponsql.Options{Control: couponsql.Source{Name: "control", At: db.CreateDatabase("control")}, EnsureFence: shardsql.EnsureFence}
+	o := couponsql.Options{Control: couponsql.Source{Name: "control", At: db.CreateDatabase("control")}, EnsureFence: shardsql.EnsureFence, Fenced: shardsql.Fenced}
 	text := fmt.Sprintf("control: %q\nshards:\n", o.Control.At)
 	for i := range 8 {
 		s := couponsql.Source{Name: fmt.Sprint("db", i)}

@@ -83,11 +83,20 @@ func (b Batch) afterwards(short [shard.Count]int64) Batch {
 // issueQuotas issues what is missing of each shard's quota and returns how many
 // coupons each lacks.
 func (s *Service) issueQuotas(ctx context.Context, c Campaign, b Batch, done *counter) (short [shard.Count]int64, err error) {
-	err = eachShard(ctx, shardsAtOnce, func(ctx context.Context, at shard.Shard) (err error) {
+	err = eachShard(ctx, b.atOnce(), func(ctx context.Context, at shard.Shard) (err error) {
 		if b.Quota[at] > 0 {
 			short[at], err = portion{s, c, b, at}.fulfil(ctx, done)
 		}
 		return err
 	})
 	return short, err
+}
+
+// atOnce returns on how many shards at a time the batch is issued: few if it takes
+// long, so that the databases have time for others.
+func (b Batch) atOnce() int {
+	if b.Count > issueAtOnce {
+		return longAtOnce
+	}
+	return shardsAtOnce
 }

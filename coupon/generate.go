@@ -18,7 +18,8 @@ import (
 // 500 rows: more are slower and lock longer.
 const (
 	chunkSize    = 498 // coupons a transaction
-	shardsAtOnce = 8   // shards written at the same time
+	shardsAtOnce = 8   // shards used at the same time by what is short
+	longAtOnce   = 2   // and by what takes long: calls pass between
 	chunkTries   = 5   // with new ids and codes, when one was there already
 	chunkPeriod  = 50 * time.Millisecond
 )
@@ -79,7 +80,8 @@ func spread(n int64) (quota [shard.Count]int64) {
 }
 
 // generateChunks makes the chunks that are not there, the same chunk of all shards
-// at a time, from ids that were made in rounds over the shards.
+// at a time, from ids that were made in rounds over the shards. After each chunk it
+// leaves the database to others for as long as that took.
 func (s *Service) generateChunks(ctx context.Context, c Campaign, done *counter) error {
 	quota := spread(c.Total)
 	var have [shard.Count]map[int]bool
@@ -101,12 +103,14 @@ func (s *Service) generateChunks(ctx context.Context, c Campaign, done *counter)
 		if coupons, err = s.mint(c, rounds, missing); err != nil {
 			return err
 		}
-		err = eachShard(ctx, shardsAtOnce, func(ctx context.Context, at shard.Shard) error {
+		err = eachShard(ctx, longAtOnce, func(ctx context.Context, at shard.Shard) error {
+			begin := time.Now()
 			if err := s.addChunk(ctx, c, at, k, coupons[at]); err != nil {
 				return err
 			}
 			done.n.Add(int64(size[at]))
 			s.reach(StepGenerateChunk, nil)
+			wait(ctx, time.Since(begin))
 			return nil
 		})
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/tallystick/tallystick/shard"
 )
@@ -18,13 +19,17 @@ type portion struct {
 
 // fulfil issues what is missing of the quota and returns how many coupons the
 // shard lacks; done counts what was there already, too. Only failures in a row end
-// it.
+// it. Before each chunk but the first it leaves the database to others for as long
+// as the one before took.
 func (p portion) fulfil(ctx context.Context, done *counter) (short int64, err error) {
+	var have []Chunk // nil: to be read, at first or because another process may have added some
 	var counted int64
-	for try := 1; ; try++ {
-		have, err := p.s.chunks(ctx, p.at, p.b.BatchKey)
-		if err != nil {
-			return 0, err
+	var rest time.Duration
+	for failures := 0; ; {
+		if have == nil {
+			if have, err = p.s.chunks(ctx, p.at, p.b.BatchKey); err != nil {
+				return 0, err
+			}
 		}
 		done.n.Add(total(have) - counted)
 		counted = total(have)
@@ -32,17 +37,21 @@ func (p portion) fulfil(ctx context.Context, done *counter) (short int64, err er
 		if missing <= 0 {
 			return 0, p.keepAtHome(ctx, have)
 		}
+		wait(ctx, rest)
+		begin := time.Now()
 		issued, dry, err := p.issueChunk(ctx, len(have), missing)
-		again := errors.Is(err, shard.ErrUnknown) || errors.Is(err, shard.ErrBusy)
-		if err != nil && (!again || try >= chunkTries) {
-			return 0, err
-		}
 		p.s.reach(StepIssueChunk, err)
-		if dry {
+		switch {
+		case dry:
 			return missing, p.keepAtHome(ctx, have)
-		}
-		if issued > 0 {
-			try = 0
+		case len(issued) > 0:
+			have, failures = append(have, Chunk{IDs: issued}), 0
+			rest = time.Since(begin)
+		case err != nil:
+			have = nil
+			if failures++; failures == chunkTries || !errors.Is(err, shard.ErrUnknown) && !errors.Is(err, shard.ErrBusy) {
+				return 0, err
+			}
 		}
 	}
 }
@@ -54,16 +63,16 @@ func total(chunks []Chunk) (n int64) {
 	return n
 }
 
-// issueChunk issues chunk k, in one transaction. dry tells that the shard has no
-// coupon left.
-func (p portion) issueChunk(ctx context.Context, k int, missing int64) (n int, dry bool, err error) {
+// issueChunk issues chunk k, in one transaction, and returns its coupons: none if
+// others took those that it tried. dry tells that the shard has no coupon left.
+func (p portion) issueChunk(ctx context.Context, k int, missing int64) (issued []ID, dry bool, err error) {
 	size := orderChunk
 	if p.b.User != "" {
 		size = userChunk
 	}
 	size = int(min(int64(size), missing))
 	err = p.s.store.Write(ctx, p.at, func(tx Tx) error {
-		n, dry = 0, false
+		issued, dry = nil, false
 		refs, err := nextOf(tx, p.c, size)
 		if err != nil {
 			return err
@@ -72,33 +81,34 @@ func (p portion) issueChunk(ctx context.Context, k int, missing int64) (n int, d
 			dry = true
 			return p.unlessIssued(tx, k)
 		}
-		n, err = p.issue(tx, k, refs)
+		issued, err = p.issue(tx, k, refs)
 		return err
 	})
 	if err != nil {
-		return 0, false, err
+		return nil, false, err
 	}
-	return n, dry, nil
+	return issued, dry, nil
 }
 
 // issue issues those of refs that are still available, as chunk k.
-func (p portion) issue(tx Tx, k int, refs []Ref) (n int, err error) {
+func (p portion) issue(tx Tx, k int, refs []Ref) ([]ID, error) {
 	like, err := p.c.issue(refs[0], p.b.User, p.b.Order, tx.Now())
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	issued, err := tx.IssueAll(refs, like)
 	if err != nil || len(issued) == 0 {
-		return 0, err
+		return nil, err
 	}
 	if err := keepAll(tx, issued, like, p.at); err != nil {
-		return 0, err
+		return nil, err
 	}
-	fresh, err := tx.PutChunk(Chunk{BatchKey: p.b.BatchKey, Shard: p.at, Chunk: k, IDs: ids(issued)})
+	chunk := Chunk{BatchKey: p.b.BatchKey, Shard: p.at, Chunk: k, IDs: ids(issued)}
+	fresh, err := tx.PutChunk(chunk)
 	if err == nil && !fresh {
 		err = errIssuedToo
 	}
-	return len(issued), err
+	return chunk.IDs, err
 }
 
 // errIssuedToo tells that another process issues the batch too: look again.

@@ -75,7 +75,7 @@ func mariadbHome(t *testing.T) *couponHome {
 func (h *couponHome) open(t *testing.T, driver string, o couponsql.Options) {
 	t.Helper()
 	h.driver, h.control = driver, o.Control.At
-	o.EnsureFence = shardsql.EnsureFence
+	o.EnsureFence, o.Fenced = shardsql.EnsureFence, shardsql.Fenced
 	var err error
 	if h.direct, err = couponsql.Open(t.Context(), o); err != nil {
 		t.Fatal(err)

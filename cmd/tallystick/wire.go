@@ -238,7 +238,7 @@ type couponStores struct {
 // openCouponStores opens the databases of coupons and brings their tables up to
 // date.
 func openCouponStores(ctx context.Context, where couponDatabases, log *slog.Logger) (couponStores, error) {
-	o := couponsql.Options{Control: couponsql.Source{Name: "control", At: where.Control}, EnsureFence: shardsql.EnsureFence}
+	o := couponsql.Options{Control: couponsql.Source{Name: "control", At: where.Control}, EnsureFence: shardsql.EnsureFence, Fenced: shardsql.Fenced}
 	for _, s := range where.Shards {
 		o.Shards = append(o.Shards, couponsql.Source{Name: s.Name, At: s.DSN})
 	}

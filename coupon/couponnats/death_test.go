@@ -27,7 +27,7 @@ const (
 func openPlatform(ctx context.Context, dir string) (*couponsql.Platform, error) {
 	control, shards := couponsql.Folder(dir, 2)
 	return couponsql.Open(ctx, couponsql.Options{
-		Control: control, Shards: shards, EnsureFence: shardsql.EnsureFence,
+		Control: control, Shards: shards, EnsureFence: shardsql.EnsureFence, Fenced: shardsql.Fenced,
 		Open: func(ctx context.Context, at string) (couponsql.Database, error) {
 			return shardsql.OpenSQLite(ctx, at, shardsql.SQLiteOptions{})
 		},

@@ -30,7 +30,7 @@ func serve(t *testing.T) server {
 	t.Helper()
 	control, shards := couponsql.Folder(t.TempDir(), 1)
 	p, err := couponsql.Open(t.Context(), couponsql.Options{
-		Control: control, Shards: shards, EnsureFence: shardsql.EnsureFence,
+		Control: control, Shards: shards, EnsureFence: shardsql.EnsureFence, Fenced: shardsql.Fenced,
 		Open: func(ctx context.Context, at string) (couponsql.Database, error) {
 			return shardsql.OpenSQLite(ctx, at, shardsql.SQLiteOptions{})
 		},

@@ -13,7 +13,7 @@ import (
 
 func platform(t *testing.T, o couponsql.Options) coupontest.Platform {
 	t.Helper()
-	o.EnsureFence = shardsql.EnsureFence
+	o.EnsureFence, o.Fenced = shardsql.EnsureFence, shardsql.Fenced
 	p, err := couponsql.Open(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)

@@ -44,6 +44,8 @@ type Options struct {
 	Open func(ctx context.Context, at string) (Database, error)
 	// EnsureFence is shardsql.EnsureFence.
 	EnsureFence func(ctx context.Context, db shard.Database, s shard.Shard, epoch uint64) error
+	// Fenced is shardsql.Fenced.
+	Fenced func(ctx context.Context, db shard.Database, s shard.Shard) (bool, error)
 	// Late is told of each shard's database that cannot be reached, and why, and
 	// with nil when it is there. Open goes on without it, unless there is no map yet:
 	// its shards are unavailable, and it is tried again until Close. Several
@@ -69,7 +71,11 @@ type Platform struct {
 // databases, in their order. Databases that are added later hold nothing until a
 // shard moves to them.
 //
-// If it dies half-way, it goes on where it was when it is called again.
+// The first map is published after the fences of its shards are made. So a
+// database without the fence of a shard that the map says is there is another
+// one, or an empty one in its place, and Open fails: with a shard in two
+// databases a coupon would be redeemed in each. If it dies half-way the first
+// time, it goes on where it was when it is called again.
 func Open(ctx context.Context, o Options) (*Platform, error) {
 	p := &Platform{}
 	if err := p.open(ctx, o); err != nil {
@@ -87,7 +93,12 @@ func (p *Platform) open(ctx context.Context, o Options) error {
 		return err
 	}
 	p.Control = NewControl(control)
-	if _, err := p.Control.Map(ctx); errors.Is(err, coupon.ErrNoRow) {
+	m, err := p.Control.Map(ctx)
+	first := errors.Is(err, coupon.ErrNoRow)
+	if err != nil && !first {
+		return err
+	}
+	if first {
 		o.Late = nil // the first map is for databases that are there
 	}
 	databases, names := map[string]shard.Database{}, []string(nil)
@@ -100,9 +111,10 @@ func (p *Platform) open(ctx context.Context, o Options) error {
 		}
 		names = append(names, s.Name)
 	}
-	m, err := p.Control.firstMap(ctx, names)
-	if err != nil {
-		return err
+	if first {
+		if m, err = p.Control.firstMap(ctx, o, databases, names); err != nil {
+			return err
+		}
 	}
 	if o.Cluster.Reload == nil {
 		o.Cluster.Reload = p.Control.Map
@@ -119,11 +131,17 @@ func (p *Platform) open(ctx context.Context, o Options) error {
 	return nil
 }
 
-// prepare brings the fences and tables of some databases up to date.
+// prepare brings the tables of some databases up to date, if they are those that
+// the map means.
 func prepare(ctx context.Context, o Options, m shard.Map, databases map[string]shard.Database, names []string) error {
 	for _, name := range names {
 		for _, s := range m.On(name) {
-			if err := o.EnsureFence(ctx, databases[name], s, m.Shards[s].Epoch); err != nil {
+			there, err := o.Fenced(ctx, databases[name], s)
+			if err == nil && !there {
+				err = fmt.Errorf("couponsql: database %s has never had shard %d, which the map says is there: "+
+					"it is another database or an empty one in its place; correct where %s is, or restore it", name, s, name)
+			}
+			if err != nil {
 				return err
 			}
 		}

@@ -74,19 +74,21 @@ func (c *Control) SaveMap(ctx context.Context, m shard.Map) (saved bool, err err
 	return saved && err == nil, err
 }
 
-// firstMap returns the newest map, which it makes if there is none: the shards
-// in equal runs over the databases.
-func (c *Control) firstMap(ctx context.Context, databases []string) (shard.Map, error) {
-	m, err := c.Map(ctx)
-	if !errors.Is(err, coupon.ErrNoRow) {
-		return m, err
-	}
-	first, err := shard.Spread(databases...)
+// firstMap makes the first map, the shards in equal runs over the databases, after
+// their fences. It returns another process's if that was faster.
+func (c *Control) firstMap(ctx context.Context, o Options, databases map[string]shard.Database, names []string) (shard.Map, error) {
+	m, err := shard.Spread(names...)
 	if err != nil {
 		return m, err
 	}
-	if saved, err := c.SaveMap(ctx, first); err != nil || saved {
-		return first, err
+	for _, s := range shard.All() {
+		place := m.Shards[s]
+		if err := o.EnsureFence(ctx, databases[place.Database], s, place.Epoch); err != nil {
+			return m, err
+		}
 	}
-	return c.Map(ctx) // another process was faster
+	if saved, err := c.SaveMap(ctx, m); err != nil || saved {
+		return m, err
+	}
+	return c.Map(ctx)
 }

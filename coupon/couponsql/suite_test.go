@@ -53,7 +53,7 @@ func mariadb(t testing.TB, settings ...string) kind {
 
 // options are those of an empty platform of n databases.
 func (k kind) options(n int) couponsql.Options {
-	o := couponsql.Options{Control: k.empty("control"), EnsureFence: shardsql.EnsureFence, Open: k.open}
+	o := couponsql.Options{Control: k.empty("control"), EnsureFence: shardsql.EnsureFence, Fenced: shardsql.Fenced, Open: k.open}
 	for i := range n {
 		o.Shards = append(o.Shards, k.empty(fmt.Sprintf("db%d", i)))
 	}
@@ -101,6 +101,7 @@ func TestMariaDB(t *testing.T) {
 // make.
 func testKind(t *testing.T, k kind, o couponsql.Options) {
 	t.Run("open", func(t *testing.T) { testOpenGoesOnWhereItDied(t, k, o) })
+	t.Run("another database", func(t *testing.T) { testAnotherDatabase(t, k, o) })
 	t.Run("newer schema", func(t *testing.T) { testNewerSchema(t, k, o) })
 	p := open(t, o)
 	t.Run("store", func(t *testing.T) {

@@ -9,20 +9,22 @@ import (
 )
 
 // words are what the dialects say differently.
-type words struct{ createFence, fence, now string }
+type words struct{ createFence, hasFence, fence, now string }
 
 var dialects = map[shard.Dialect]words{
 	shard.MariaDB: {
 		createFence: `CREATE TABLE IF NOT EXISTS shard_fence (
 			shard INT NOT NULL PRIMARY KEY, epoch BIGINT NOT NULL, since BIGINT NOT NULL) ENGINE = InnoDB`,
-		fence: mysqlFence,
-		now:   mysqlNow,
+		hasFence: `SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name = 'shard_fence'`,
+		fence:    mysqlFence,
+		now:      mysqlNow,
 	},
 	shard.SQLite: {
 		createFence: `CREATE TABLE IF NOT EXISTS shard_fence (
 			shard INTEGER PRIMARY KEY, epoch INTEGER NOT NULL, since INTEGER NOT NULL)`,
-		fence: sqliteFence,
-		now:   sqliteNow,
+		hasFence: `SELECT COUNT(*) FROM sqlite_master WHERE type = 'table' AND name = 'shard_fence'`,
+		fence:    sqliteFence,
+		now:      sqliteNow,
 	},
 }
 
@@ -59,6 +61,22 @@ func EnsureFence(ctx context.Context, db shard.Database, s shard.Shard, epoch ui
 		return fmt.Errorf("make the fence of shard %d: %w", s, err)
 	}
 	return nil
+}
+
+// Fenced reports whether a database has the fence of a shard: whether it was made
+// there, ever.
+func Fenced(ctx context.Context, db shard.Database, s shard.Shard) (there bool, err error) {
+	var n int
+	err = db.Read(ctx, func(c shard.Conn) error {
+		if err := c.QueryRowContext(ctx, dialects[db.Dialect()].hasFence).Scan(&n); err != nil || n == 0 {
+			return err
+		}
+		return c.QueryRowContext(ctx, `SELECT COUNT(*) FROM shard_fence WHERE shard = ?`, s).Scan(&n)
+	})
+	if err != nil {
+		return false, fmt.Errorf("look for the fence of shard %d: %w", s, err)
+	}
+	return n > 0, nil
 }
 
 func insertFence(ctx context.Context, c shard.Conn, w words, s shard.Shard, epoch uint64) error {
