@@ -5,7 +5,9 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"net/http"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -151,6 +153,12 @@ func parseStatus(status int, body []byte) problem {
 		s.Message = strings.TrimSpace(string(body))
 	}
 	r := refusalOf(status)
+	if m := unknownParameter.FindStringSubmatch(s.Message); m != nil {
+		r, s.Message = coupon.ErrInvalid, fmt.Sprintf("there is no query parameter %q here", m[1])
+	}
+	if status == http.StatusMethodNotAllowed {
+		s.Message = "the path is served, but not with this method: see /v1/openapi.json"
+	}
 	p := problem{Detail: s.Message, Code: r.Code, Retryable: r.Retryable}
 	for _, d := range s.Details {
 		if d.Reason != "" {
@@ -166,6 +174,10 @@ func parseStatus(status int, body []byte) problem {
 	}
 	return p
 }
+
+// unknownParameter is what the transcoder says, with 500, of a query parameter that
+// no field of the request is named after.
+var unknownParameter = regexp.MustCompile(`^unknown field in field path "([^"]*)"`)
 
 // refusalOf returns the kind of an error that carries none of ours: the transcoder
 // says it of a request that it cannot read.
