@@ -51,6 +51,9 @@ func (s *Service) CreateCampaign(ctx context.Context, c Campaign, key string) (C
 	if errors.Is(err, shard.ErrUnknown) && key == "" {
 		return Campaign{}, errPerhapsCreated
 	}
+	if errors.Is(err, shard.ErrDuplicate) {
+		return Campaign{}, fmt.Errorf("campaign number %d is another campaign's: servers on the same databases need one store of sequences (serve --store dynamodb): %w", c.ID, err)
+	}
 	if err != nil {
 		return Campaign{}, s.refusal(err)
 	}

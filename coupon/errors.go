@@ -57,6 +57,9 @@ var (
 	ErrPoolRefilling     = retryable("POOL_REFILLING", "coupons of the campaign are being looked for: try again")
 )
 
+// errNotGenerated is [ErrPoolRefilling] of a campaign whose generation is not done.
+var errNotGenerated = ErrPoolRefilling.With("not all coupons of the campaign are generated: generate them, or try again if that goes on")
+
 func refusal(code, message string) *Refusal { return &Refusal{Code: code, Message: message} }
 
 func retryable(code, message string) *Refusal {

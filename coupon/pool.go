@@ -212,7 +212,7 @@ func (p *pool) fill(ctx context.Context, c Campaign, s shard.Shard, n int) (refs
 // so if its generation was closed then, none come later.
 func (p *pool) leftOvers(ctx context.Context, c Campaign, s shard.Shard, n int) ([]Ref, error) {
 	if !c.Closed() {
-		return nil, ErrPoolRefilling
+		return nil, errNotGenerated
 	}
 	var refs []Ref
 	err := p.store.Read(ctx, s, func(rows Rows) (err error) {

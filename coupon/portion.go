@@ -151,7 +151,7 @@ func nextOf(tx Tx, c Campaign, n int) ([]Ref, error) {
 		}
 	}
 	if !c.Closed() {
-		return nil, ErrPoolRefilling
+		return nil, errNotGenerated
 	}
 	return tx.Stock(c.ID, 0, n)
 }
