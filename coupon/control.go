@@ -42,7 +42,8 @@ type Operations interface {
 	// Operation returns an operation, or [ErrNoRow].
 	Operation(ctx context.Context, id int64) (Operation, error)
 	// LeaseOperation gives one operation that is not done and that nobody has a
-	// lease of to owner for ttl, or returns [ErrNoRow].
+	// lease of to owner for ttl, the one that has waited longest, or returns
+	// [ErrNoRow].
 	LeaseOperation(ctx context.Context, owner string, ttl time.Duration) (Operation, error)
 	// SaveOperation stores progress of o and prolongs owner's lease, and reports
 	// whether owner still had it. Done ends the lease.

@@ -58,8 +58,12 @@ func (c *Control) StartOperation(ctx context.Context, o coupon.Operation) (there
 // start makes one attempt. What is in its way it looks for in the same
 // transaction: others may not see it yet.
 func (s session) start(o coupon.Operation) (coupon.Operation, error) {
-	subject, lease := openAs(o, time.Time{})
-	_, err := s.exec(insertOperation, o.ID, o.Kind, o.Subject, o.Campaign, o.Batch, subject,
+	now, err := s.now()
+	if err != nil {
+		return o, err
+	}
+	subject, lease := openAs(o, now) // it waits from now on, behind what waits already
+	_, err = s.exec(insertOperation, o.ID, o.Kind, o.Subject, o.Campaign, o.Batch, subject,
 		o.Total, o.Succeeded, o.Failed, o.Error, lease)
 	if !errors.Is(err, shard.ErrDuplicate) {
 		return o, err

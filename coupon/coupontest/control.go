@@ -24,6 +24,7 @@ func TestControl(t *testing.T, open func(t *testing.T) coupon.Control) {
 		"campaigns by key":    testCampaignOnce,
 		"operations":          testOperations,
 		"leases":              testLeases,
+		"order of leases":     testLeaseOrder,
 		"races of operations": testOperationRace,
 		"races of leases":     testLeaseRace,
 	} {
@@ -168,7 +169,8 @@ func hasOperation(t *testing.T, control coupon.Control, want coupon.Operation) {
 	equal(t, got, want)
 }
 
-// finish leases an operation, which has to be the only one there is, and ends it.
+// finish leases an operation, which has to be the only one there is or the first to
+// be leased, and ends it.
 func finish(t *testing.T, control coupon.Control, o coupon.Operation) coupon.Operation {
 	t.Helper()
 	got, err := control.LeaseOperation(t.Context(), "finisher", time.Minute)
@@ -261,6 +263,25 @@ func testLeases(t *testing.T, control coupon.Control) {
 	save(t, control, o, "b", false)
 	hasOperation(t, control, o)
 	none()
+}
+
+// testLeaseOrder makes sure that work which its process left is not passed over for
+// as long as there is newer work.
+func testLeaseOrder(t *testing.T, control coupon.Control) {
+	left, newer := operation(), operation()
+	left.ID, newer.ID = max(left.ID, newer.ID), min(left.ID, newer.ID)
+	start(t, control, left, left)
+	got, err := control.LeaseOperation(t.Context(), "died", time.Minute)
+	wantErr(t, err, nil)
+	equal(t, got, left)
+	save(t, control, left, "died", true)
+	if held, err := control.SaveOperation(t.Context(), left, "died", -time.Second); err != nil || !held {
+		t.Fatal(held, err)
+	}
+	start(t, control, newer, newer)
+	for _, want := range []coupon.Operation{left, newer} {
+		finish(t, control, want)
+	}
 }
 
 func testOperationRace(t *testing.T, control coupon.Control) {
