@@ -21,19 +21,30 @@ const (
 // operator does long work, one piece at a time, until ctx ends. What a process
 // leaves undone another one goes on with, from the chunks that are there.
 func (s *Service) operator(ctx context.Context) {
-	for wait(ctx, operateEvery) {
-		op, err := s.control.LeaseOperation(ctx, s.name, s.lease())
-		if errors.Is(err, ErrNoRow) || ctx.Err() != nil {
-			continue
-		}
-		if err == nil {
-			s.reach(StepOperationLeased, nil)
-			err = s.operate(ctx, op)
-		}
-		if err != nil && ctx.Err() == nil {
-			s.log.Warn("operation", "id", op.ID, "error", err)
+	for pause := operateEvery; wait(ctx, pause); {
+		pause = operateEvery
+		if s.operateNext(ctx) {
+			pause = 0 // there may be more
 		}
 	}
+}
+
+// operateNext does the work that has waited longest, and reports whether there was
+// any. What fails keeps its lease: it is not next again before that is over.
+func (s *Service) operateNext(ctx context.Context) bool {
+	op, err := s.control.LeaseOperation(ctx, s.name, s.lease())
+	if errors.Is(err, ErrNoRow) || ctx.Err() != nil {
+		return false
+	}
+	leased := err == nil
+	if leased {
+		s.reach(StepOperationLeased, nil)
+		err = s.operate(ctx, op)
+	}
+	if err != nil && ctx.Err() == nil {
+		s.log.Warn("operation", "id", op.ID, "error", err)
+	}
+	return leased
 }
 
 // operate does the work of one operation, saves progress and keeps the lease
