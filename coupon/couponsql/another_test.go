@@ -43,3 +43,21 @@ func testAnotherDatabase(t *testing.T, k kind, o couponsql.Options) {
 	}
 	open(t, o).Close()
 }
+
+// testAnotherControl: shards are not shared out anew because the control database
+// is another one. Some may have moved, and campaigns would be numbered anew over
+// their stock.
+func testAnotherControl(t *testing.T, k kind, o couponsql.Options) {
+	wrong := o
+	wrong.Control = k.empty("elsewherecontrol")
+	for range 2 { // the first try leaves nothing behind that the second takes for a map
+		p, err := couponsql.Open(t.Context(), wrong)
+		if err == nil {
+			p.Close()
+		}
+		if err == nil || !strings.Contains(err.Error(), "control database has no map") {
+			t.Errorf("%v, want an error about the control database", err)
+		}
+	}
+	open(t, o).Close()
+}

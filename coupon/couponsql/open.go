@@ -74,8 +74,9 @@ type Platform struct {
 // The first map is published after the fences of its shards are made. So a
 // database without the fence of a shard that the map says is there is another
 // one, or an empty one in its place, and Open fails: with a shard in two
-// databases a coupon would be redeemed in each. If it dies half-way the first
-// time, it goes on where it was when it is called again.
+// databases a coupon would be redeemed in each. Likewise it fails where there is no
+// map and a database has shards: the control database is another one. If it dies
+// half-way the first time, it goes on where it was when it is called again.
 func Open(ctx context.Context, o Options) (*Platform, error) {
 	p := &Platform{}
 	if err := p.open(ctx, o); err != nil {

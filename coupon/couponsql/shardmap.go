@@ -77,6 +77,18 @@ func (c *Control) SaveMap(ctx context.Context, m shard.Map) (saved bool, err err
 // firstMap makes the first map, the shards in equal runs over the databases, after
 // their fences. It returns another process's if that was faster.
 func (c *Control) firstMap(ctx context.Context, o Options, databases map[string]shard.Database, names []string) (shard.Map, error) {
+	begun, err := anyBegun(ctx, databases, names)
+	if err != nil {
+		return shard.Map{}, err
+	}
+	if begun != "" { // there was a map before that: another process's, or one that is lost
+		m, err := c.Map(ctx)
+		if errors.Is(err, coupon.ErrNoRow) {
+			err = fmt.Errorf("couponsql: database %s has shards, and the control database has no map of them: it is another database "+
+				"or an empty one in its place; correct where it is, or restore it", begun)
+		}
+		return m, err
+	}
 	m, err := shard.Spread(names...)
 	if err != nil {
 		return m, err
@@ -91,4 +103,30 @@ func (c *Control) firstMap(ctx context.Context, o Options, databases map[string]
 		return m, err
 	}
 	return c.Map(ctx)
+}
+
+// selectBegun counts the table that is the first one of a database after the map
+// that says what is there was published.
+var selectBegun = map[shard.Dialect]string{
+	shard.SQLite:  "SELECT COUNT(*) FROM sqlite_master WHERE type = 'table' AND name = 'shard_schema'",
+	shard.MariaDB: "SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name = 'shard_schema'",
+}
+
+// anyBegun returns the name of a database that is part of a map, "" if there is
+// none.
+func anyBegun(ctx context.Context, databases map[string]shard.Database, names []string) (string, error) {
+	for _, name := range names {
+		var n int
+		db := databases[name]
+		err := db.Read(ctx, func(c shard.Conn) error {
+			return c.QueryRowContext(ctx, selectBegun[db.Dialect()]).Scan(&n)
+		})
+		if err != nil {
+			return "", fmt.Errorf("look for tables of database %s: %w", name, err)
+		}
+		if n > 0 {
+			return name, nil
+		}
+	}
+	return "", nil
 }

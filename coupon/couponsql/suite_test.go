@@ -102,6 +102,7 @@ func TestMariaDB(t *testing.T) {
 func testKind(t *testing.T, k kind, o couponsql.Options) {
 	t.Run("open", func(t *testing.T) { testOpenGoesOnWhereItDied(t, k, o) })
 	t.Run("another database", func(t *testing.T) { testAnotherDatabase(t, k, o) })
+	t.Run("another control database", func(t *testing.T) { testAnotherControl(t, k, o) })
 	t.Run("newer schema", func(t *testing.T) { testNewerSchema(t, k, o) })
 	p := open(t, o)
 	t.Run("store", func(t *testing.T) {
