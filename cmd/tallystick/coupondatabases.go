@@ -105,13 +105,33 @@ func embeddedCoupons(dir string) (couponDatabases, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return couponDatabases{}, err
 	}
-	key, err := ownCheckKey(filepath.Join(dir, "check.key"))
-	if err != nil {
+	d := couponDatabases{embedded: true}
+	d.Control, d.Shards = couponFiles(dir)
+	path := filepath.Join(dir, "check.key")
+	if err := d.keepsKey(path); err != nil {
 		return couponDatabases{}, err
 	}
-	d := couponDatabases{Keys: []couponKey{key}, embedded: true}
-	d.Control, d.Shards = couponFiles(dir)
-	return d, nil
+	key, err := ownCheckKey(path)
+	d.Keys = []couponKey{key}
+	return d, err
+}
+
+// keepsKey refuses databases in files that lack the key of their codes, which is
+// made before the first of them: another one would refuse each code that is out.
+func (d couponDatabases) keepsKey(path string) error {
+	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	places := []string{d.Control}
+	for _, s := range d.Shards {
+		places = append(places, s.DSN)
+	}
+	for _, file := range places {
+		if _, err := os.Stat(file); err == nil {
+			return failed("restore it from where the data was backed up", "%s is missing, and %s has coupons whose codes it made", path, file)
+		}
+	}
+	return nil
 }
 
 // ownCheckKey returns the key in a file, which it makes once. Whoever loses it
