@@ -5,7 +5,7 @@ import "time"
 // A Validity is when the coupons of a campaign are valid. It needs Until, Days
 // or both.
 type Validity struct {
-	From  time.Time // first instant; zero: always has been
+	From  time.Time // first instant, after 1970 and before 9900; zero: always has been
 	Until time.Time // first instant no longer; zero: Days alone decides
 	Days  int       // local days after that of the claim; 0: Until alone decides
 	Zone  *time.Location
@@ -13,6 +13,13 @@ type Validity struct {
 
 // MaxValidDays is the most days a [Validity] may have, ten years.
 const MaxValidDays = 3660
+
+// What a validity may begin in: the databases keep 1970 as no time at all, and the
+// end has to have a year of four digits.
+var (
+	firstFrom = time.UnixMilli(1)
+	endOfFrom = time.Date(9900, 1, 1, 0, 0, 0, 0, time.UTC)
+)
 
 // Validate reports what is wrong with the validity, as [ErrInvalid].
 func (v Validity) Validate() error {
@@ -23,6 +30,8 @@ func (v Validity) Validate() error {
 		return invalidField("valid_days", "valid_days is %d: want 1 to %d", v.Days, MaxValidDays)
 	case v.Days == 0 && v.Until.IsZero():
 		return invalidField("valid_until", "neither valid_until nor valid_days is given: coupons need an end")
+	case !v.From.IsZero() && (v.From.Before(firstFrom) || !v.From.Before(endOfFrom)):
+		return invalidField("valid_from", "valid_from is %s: want an instant after 1970 began and before 9900", v.From.UTC().Format(time.RFC3339))
 	case !v.Until.IsZero() && !v.Until.After(v.From):
 		return invalidField("valid_until", "valid_until %s is not after valid_from %s",
 			v.Until.UTC().Format(time.RFC3339), v.From.UTC().Format(time.RFC3339))

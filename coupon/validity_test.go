@@ -157,6 +157,10 @@ func TestValidityValidate(t *testing.T) {
 		"no zone":            {coupon.Validity{Days: 1}, "time_zone"},
 		"negative days":      {coupon.Validity{Days: -1, Zone: time.UTC}, "valid_days"},
 		"too many days":      {coupon.Validity{Days: coupon.MaxValidDays + 1, Zone: time.UTC}, "valid_days"},
+		"latest start":       {coupon.Validity{From: time.Date(9899, 12, 31, 23, 59, 59, 0, time.UTC), Days: coupon.MaxValidDays, Zone: time.UTC}, ""},
+		"starts too late":    {coupon.Validity{From: time.Date(9900, 1, 1, 0, 0, 0, 0, time.UTC), Days: 1, Zone: time.UTC}, "valid_from"},
+		"starts in 1970":     {coupon.Validity{From: time.UnixMilli(0), Days: 1, Zone: time.UTC}, "valid_from"},
+		"ends in 1970":       {coupon.Validity{From: time.UnixMilli(-1), Until: time.UnixMilli(0), Zone: time.UTC}, "valid_from"},
 		"ends as it starts":  {coupon.Validity{From: now, Until: now, Zone: time.UTC}, "valid_until"},
 		"ends before starts": {coupon.Validity{From: now, Until: now.Add(-1), Days: 3, Zone: time.UTC}, "valid_until"},
 	} {
