@@ -3,6 +3,7 @@ package coupon
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync/atomic"
 
 	"github.com/tallystick/tallystick/shard"
@@ -30,6 +31,9 @@ func (h *healthyStore) note(key shard.Key, err error) error {
 	at, silent := key.Bucket().Shard(), errors.Is(err, shard.ErrUnavailable)
 	if h.silent[at].Load() != silent {
 		h.silent[at].Store(silent)
+	}
+	if silent {
+		err = fmt.Errorf("shard %d: %w", at, err) // for the log
 	}
 	return err
 }
