@@ -71,6 +71,10 @@ func rest(next http.Handler) http.Handler {
 		if r.Body != nil {
 			r.Body = http.MaxBytesReader(w, r.Body, maxBody)
 		}
+		if r.Body != nil && !decompressed(w, r) {
+			writeProblem(w, r, problem{Code: coupon.ErrInvalid.Code, Detail: "the Content-Encoding of the request is not known: want gzip or none"})
+			return
+		}
 		answer := &restWriter{ResponseWriter: w, request: r}
 		next.ServeHTTP(answer, r)
 		answer.finish()
