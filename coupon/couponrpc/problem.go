@@ -160,6 +160,9 @@ func parseStatus(status int, body []byte) problem {
 	if m := unknownParameter.FindStringSubmatch(s.Message); m != nil {
 		r, s.Message = coupon.ErrInvalid, fmt.Sprintf("there is no query parameter %q here", m[1])
 	}
+	if m := notRead.FindStringSubmatch(s.Message); m != nil {
+		r, s.Message = coupon.ErrInvalid, "the request cannot be read: "+m[1]
+	}
 	if status == http.StatusMethodNotAllowed {
 		s.Message = "the path is served, but not with this method: see /v1/openapi.json"
 	}
@@ -178,6 +181,10 @@ func parseStatus(status int, body []byte) problem {
 	}
 	return p
 }
+
+// notRead is what the transcoder says, with 500, of a body or a part of a path that
+// does not fit the request's fields. The space is sometimes a hard one.
+var notRead = regexp.MustCompile(`^proto:[ \x{A0}](.*)`)
 
 // unknownParameter is what the transcoder says, with 500, of a query parameter that
 // no field of the request is named after.
