@@ -26,7 +26,7 @@ type coupons struct {
 // embeddedCoupons starts one server that keeps coupons in its data folder.
 func embeddedCoupons(t *testing.T) *coupons {
 	c := &coupons{}
-	c.start(t)
+	c.start(t, "--coupons", "embedded")
 	return c
 }
 

@@ -15,7 +15,8 @@ type server struct {
 	URL string
 }
 
-// startServer runs the program with args, listening on a free port.
+// startServer runs the program with args, listening on a free port; without
+// coupons, unless args want them.
 func startServer(t testing.TB, args ...string) server {
 	t.Helper()
 	path, err := binary()
@@ -26,7 +27,7 @@ func startServer(t testing.TB, args ...string) server {
 	url := "http://" + address
 	return server{URL: url, Process: realtest.Start(t, realtest.Command{
 		Name: "tallystick", Path: path,
-		Args: append([]string{"serve", "--listen", address, "--data", t.TempDir()}, args...),
+		Args: append([]string{"serve", "--listen", address, "--data", t.TempDir(), "--coupons", "off"}, args...),
 		Env:  []string{"AWS_ACCESS_KEY_ID=test", "AWS_SECRET_ACCESS_KEY=test"},
 		Ready: func() error {
 			resp, err := http.Get(url + "/readyz")

@@ -93,7 +93,7 @@ func TestProgressIsDrawnInPlaceOnATerminal(t *testing.T) {
 	for what, pattern := range map[string]string{
 		"slots":         `room_events IN_PROGRESS.* \| slots [1-4]/5 \d+\.\d % \|`,
 		"rows a second": `\| rows [1-9]\d*, [1-9]\d*/s \|`,
-		"time left":     `\| left \d+ s to \d+ s \|`,
+		"time left":     `\| left [1-9]\d* s (to \d+ s )?\|`,
 		"no time left":  `\| left unknown \|`,
 		"workers":       `\| workers [12] \|`,
 		"quarantined":   `\| quarantined 1`,
