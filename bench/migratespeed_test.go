@@ -75,7 +75,7 @@ func (m *migration) engine(t testing.TB, plan migrate.Plan, sink migrate.Sink, w
 	if _, err := pod.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	defer debug.SetGCPercent(debug.SetGCPercent(400)) // as the command does
+	defer debug.SetGCPercent(debug.SetGCPercent(400)) // as the command does, which has its memory for itself
 	start := time.Now()
 	if err := pod.Run(t.Context()); err != nil {
 		t.Fatal(err)

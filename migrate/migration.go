@@ -19,7 +19,12 @@ type Options struct {
 
 // pageBytes bounds the rows of a page in memory. A worker holds two pages at the
 // most.
-const pageBytes = 4 << 20
+const pageBytes = 2 << 20
+
+// Memory returns what a pod of the plan should use at the most, in bytes: the
+// pages of its workers, and 32 MiB for all else. Rows that are much larger once
+// they are decoded need more.
+func (p Plan) Memory() int64 { return int64(p.Workers)*2*pageBytes + 32<<20 }
 
 // A Migration is one pod's view of a migration. Any number of pods work on
 // one; they know of each other through the [State] only.

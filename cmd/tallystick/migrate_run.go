@@ -95,23 +95,28 @@ func (c *cli) run(ctx context.Context, p *planFile, f *runFlags) error {
 	return interrupted(ctx, err)
 }
 
-// podGC is the garbage collector's setting for a pod, unless the environment has
-// another: a pod keeps little, so that it may make five times as much before it
-// is looked through, and a sixth of its time is saved.
-const podGC = 400 // per cent
+// useMemory sets the garbage collector for a pod, unless the environment has
+// settings: a pod keeps little, so that it may make five times as much before it
+// is looked through, which saves a sixth of its time, up to what the plan says a
+// pod should use. Beyond that the collector takes half of the time at the most.
+func useMemory(plan migrate.Plan) {
+	if os.Getenv("GOGC") == "" && os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetGCPercent(400)
+		debug.SetMemoryLimit(plan.Memory())
+	}
+}
 
 func (c *cli) runPod(ctx context.Context, p *planFile, f *runFlags) (err error) {
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(podGC)
-	}
 	screen := c.newScreen()
 	log, err := newLogger(maskingWriter{screen, &c.secrets}, f.serve.logLevel, f.serve.logFormatOn(c.err))
 	if err != nil {
 		return err
 	}
-	if _, err := p.read(); err != nil {
+	plan, err := p.read()
+	if err != nil {
 		return err
 	}
+	useMemory(plan)
 	door, err := f.serve.door(log)
 	if err != nil {
 		return err
