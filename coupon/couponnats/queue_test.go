@@ -80,7 +80,8 @@ func (l *readerLog) handle(_ context.Context, m coupon.Message) error {
 // await waits until it was given n messages and returns their names, sorted.
 func (l *readerLog) await(t *testing.T, n int) []string {
 	t.Helper()
-	deadline := time.After(time.Minute)
+	// One on its way to a reader when the server ends comes again after a minute.
+	deadline := time.After(2*time.Minute + 30*time.Second)
 	for {
 		l.mu.Lock()
 		names := slices.Clone(l.names)
