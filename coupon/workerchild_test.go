@@ -280,8 +280,20 @@ func TestFaultKilledProcessesNeverRepeatAnID(t *testing.T) {
 }
 
 // TestFaultStoppedProcessNeverRepeatsAnID stops a process between reading its clock
-// and making an id, until another has its number.
+// and making an id, until another has its number. When it goes on, that id is still
+// made, or its other goroutine is faster and finds out first: the one that is meant
+// here does not come each time.
 func TestFaultStoppedProcessNeverRepeatsAnID(t *testing.T) {
+	for range 20 {
+		if stopBeforeAnID(t) {
+			return
+		}
+	}
+	t.Error("of 20 processes none made the id that it was stopped before")
+}
+
+// stopBeforeAnID reports whether the id was made.
+func stopBeforeAnID(t *testing.T) (made bool) {
 	const ahead, before = 300 * time.Millisecond, 1000
 	f := fileWorkers(filepath.Join(t.TempDir(), "workers"))
 	f.leaseFrom(t, 1)
@@ -304,10 +316,12 @@ func TestFaultStoppedProcessNeverRepeatsAnID(t *testing.T) {
 		t.Fatal(err)
 	}
 	late, err := c.next()
-	if err != nil || late == 0 {
-		t.Fatalf("it went on with %v, %v", late, err)
+	if err != nil {
+		t.Fatalf("it went on with %v", err)
 	}
-	seen.add(t, late)
+	if late != 0 {
+		seen.add(t, late)
+	}
 	for range 100 { // the number is another's
 		if id, err := c.next(); err != nil || id != 0 {
 			t.Fatalf("it went on with %v, %v", id, err)
@@ -324,6 +338,7 @@ func TestFaultStoppedProcessNeverRepeatsAnID(t *testing.T) {
 		}
 		seen.add(t, id)
 	}
+	return late != 0
 }
 
 // mintMany makes ids in the buckets of the child, once a number is free.
