@@ -91,11 +91,8 @@ func (c *Cluster) Write(ctx context.Context, key Key, fn func(*Tx) error) error 
 	return c.follow(ctx, key, func(ctx context.Context, s Shard, p Place) error {
 		db := c.databases[p.Database]
 		return db.Write(ctx, func(conn Conn) error {
-			tx := &Tx{Reader: Reader{ctx, conn, s, db.Dialect()}}
-			if err := tx.enter(db.Fence(), p.Epoch); err != nil {
-				return err
-			}
-			return fn(tx)
+			tx := &Tx{Reader: Reader{ctx, conn, s, db.Dialect(), &fence{text: db.Fence(), epoch: p.Epoch}}}
+			return tx.run(fn)
 		})
 	})
 }
@@ -106,7 +103,7 @@ func (c *Cluster) Read(ctx context.Context, key Key, fn func(*Reader) error) err
 	return c.follow(ctx, key, func(ctx context.Context, s Shard, p Place) error {
 		db := c.databases[p.Database]
 		return db.Read(ctx, func(conn Conn) error {
-			return fn(&Reader{ctx, conn, s, db.Dialect()})
+			return fn(&Reader{ctx, conn, s, db.Dialect(), nil})
 		})
 	})
 }

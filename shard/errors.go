@@ -18,6 +18,9 @@ var (
 	ErrBusy = errors.New("shard: rows are locked by another transaction")
 	// ErrDuplicate tells that a row with a unique key was there already.
 	ErrDuplicate = errors.New("shard: duplicate key")
+	// ErrNoMatch tells that a statement which had to match a row matched none.
+	// Nothing was written.
+	ErrNoMatch = errors.New("shard: no row matched")
 	// ErrUnrouted tells that a statement names a shard's table but did not come
 	// through a [Cluster], or names another shard's. It is a programmer's mistake.
 	ErrUnrouted = errors.New("shard: statement without its shard key")

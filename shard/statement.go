@@ -40,13 +40,28 @@ func Route(ctx context.Context) (Shard, bool) {
 	return s, ok
 }
 
-type queueKey struct{}
+// A Wait is how long the caller of a statement waits for its answer.
+type Wait int
 
-// queued marks a call as one for a statement whose answer nobody waits for.
-func queued(ctx context.Context) context.Context {
-	return context.WithValue(ctx, queueKey{}, true)
+const (
+	// ForAnswer: until it is there.
+	ForAnswer Wait = iota
+	// ForNothing: the statement may wait and travel with the next one of its
+	// transaction, or with the COMMIT.
+	ForNothing
+	// ForMatch is the same, but the transaction has to fail with [ErrNoMatch] if
+	// the statement matches no row.
+	ForMatch
+)
+
+type waitKey struct{}
+
+func waiting(ctx context.Context, w Wait) context.Context {
+	return context.WithValue(ctx, waitKey{}, w)
 }
 
-// Queued reports whether a statement may wait and travel with the next one of its
-// transaction, or with the COMMIT. The driver wrapper asks.
-func Queued(ctx context.Context) bool { return ctx.Value(queueKey{}) != nil }
+// WaitOf returns how long the caller of a statement waits. The driver wrapper asks.
+func WaitOf(ctx context.Context) Wait {
+	w, _ := ctx.Value(waitKey{}).(Wait)
+	return w
+}

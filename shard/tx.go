@@ -3,8 +3,6 @@ package shard
 import (
 	"context"
 	"database/sql"
-	"errors"
-	"fmt"
 	"time"
 )
 
@@ -15,6 +13,7 @@ type Reader struct {
 	conn    Conn
 	shard   Shard
 	dialect Dialect
+	fence   *fence // of a write transaction
 }
 
 // Shard returns the shard.
@@ -25,57 +24,110 @@ func (r *Reader) Dialect() Dialect { return r.dialect }
 
 // Query runs a statement that returns rows. The caller closes them.
 func (r *Reader) Query(s Statement, args ...any) (*sql.Rows, error) {
-	return r.conn.QueryContext(r.ctx, s.On(r.shard), args...)
+	if r.fence == nil || r.fence.passed() {
+		return r.conn.QueryContext(r.ctx, s.On(r.shard), args...)
+	}
+	return r.fence.query(r, s.On(r.shard), args)
 }
 
 // QueryRow runs a statement that returns one row at most.
-func (r *Reader) QueryRow(s Statement, args ...any) *sql.Row {
-	return r.conn.QueryRowContext(r.ctx, s.On(r.shard), args...)
+func (r *Reader) QueryRow(s Statement, args ...any) Row {
+	rows, err := r.Query(s, args...)
+	return Row{rows, err}
 }
 
-// A Tx is a write transaction on one shard that holds the fence. It is valid
-// only within the function it is given to, and not safe for concurrent use.
+// A Row is the answer to [Reader.QueryRow].
+type Row struct {
+	rows *sql.Rows
+	err  error
+}
+
+// Scan copies the columns of the row, as [sql.Row.Scan] does. Without a row it
+// fails with [sql.ErrNoRows].
+func (r Row) Scan(dest ...any) error {
+	if r.err != nil {
+		return r.err
+	}
+	defer r.rows.Close()
+	if !r.rows.Next() {
+		if err := r.rows.Err(); err != nil {
+			return err
+		}
+		return sql.ErrNoRows
+	}
+	if err := r.rows.Scan(dest...); err != nil {
+		return err
+	}
+	return r.rows.Close()
+}
+
+// A Tx is a write transaction on one shard. The fence comes before its first
+// statement: who cannot pass it writes nothing. It is valid only within the
+// function it is given to, and not safe for concurrent use.
 type Tx struct {
 	Reader
-	now time.Time
+	unmatched bool
 }
 
-// Now is the database's clock at the begin of the transaction, to the
-// millisecond, in UTC.
-func (t *Tx) Now() time.Time { return t.now }
+// Now is the database's clock when the fence was passed, to the millisecond, in
+// UTC. Where the fence cannot be passed it is no time, and the transaction fails
+// with the reason.
+func (t *Tx) Now() time.Time {
+	if t.fence.enter(&t.Reader) != nil {
+		return time.Time{}
+	}
+	return t.fence.now
+}
 
 // Exec runs a statement and returns how many rows matched.
-func (t *Tx) Exec(s Statement, args ...any) (int64, error) {
-	result, err := t.conn.ExecContext(t.ctx, s.On(t.shard), args...)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected()
-}
+func (t *Tx) Exec(s Statement, args ...any) (int64, error) { return t.exec(ForAnswer, s, args) }
 
 // Queue runs a statement that answers with an error or not at all, in its order.
 // The database may let it wait for the next statement or for the commit and send
 // them together: then it is these that fail with its error, and the transaction
 // with them, whatever fn returns.
 func (t *Tx) Queue(s Statement, args ...any) error {
-	_, err := t.conn.ExecContext(queued(t.ctx), s.On(t.shard), args...)
+	_, err := t.exec(ForNothing, s, args)
 	return err
 }
 
-// enter locks the fence and compares its epoch with the map's.
-func (t *Tx) enter(fence string, epoch uint64) error {
-	var there uint64
-	var now int64
-	err := t.conn.QueryRowContext(t.ctx, fence, t.shard).Scan(&there, &now)
-	if errors.Is(err, sql.ErrNoRows) {
-		return fmt.Errorf("shard %d: %w", t.shard, ErrMoved)
+// Must is Queue for a statement that has to match a row: if it matches none the
+// transaction fails with [ErrNoMatch].
+func (t *Tx) Must(s Statement, args ...any) error {
+	n, err := t.exec(ForMatch, s, args)
+	if err == nil && n == 0 {
+		t.unmatched = true
+		return ErrNoMatch
 	}
-	if err != nil {
-		return err
+	return err
+}
+
+func (t *Tx) exec(w Wait, s Statement, args []any) (int64, error) {
+	if err := t.fence.enter(&t.Reader); err != nil {
+		return 0, err
 	}
-	if there != epoch {
-		return fmt.Errorf("shard %d: %w: epoch %d there, %d in the map", t.shard, ErrMoved, there, epoch)
+	ctx := t.ctx
+	if w != ForAnswer {
+		ctx = waiting(ctx, w)
 	}
-	t.now = time.UnixMilli(now).UTC()
-	return nil
+	result, err := t.conn.ExecContext(ctx, s.On(t.shard), args...)
+	if err != nil || w == ForNothing {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
+// run runs fn. Nothing that passed over an error is committed, nor anything that
+// has not passed the fence.
+func (t *Tx) run(fn func(*Tx) error) error {
+	err := fn(t)
+	switch {
+	case t.fence.err != nil:
+		return t.fence.err
+	case err == nil && t.unmatched:
+		return ErrNoMatch
+	case err == nil:
+		return t.fence.enter(&t.Reader)
+	}
+	return err
 }

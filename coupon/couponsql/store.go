@@ -77,7 +77,7 @@ func collect[T any](result *sql.Rows, scan func(scanner) (T, error)) ([]T, error
 }
 
 // one returns the row of a query, or [coupon.ErrNoRow].
-func one[T any](row *sql.Row, scan func(scanner) (T, error)) (T, error) {
+func one[T any](row scanner, scan func(scanner) (T, error)) (T, error) {
 	got, err := scan(row)
 	if errors.Is(err, sql.ErrNoRows) {
 		err = coupon.ErrNoRow

@@ -114,7 +114,7 @@ func UpgradeControl(ctx context.Context, db shard.Database) error {
 }
 
 // scanVersion returns the version of a schema, 0 where there is none.
-func scanVersion(row *sql.Row) (version int, err error) {
+func scanVersion(row scanner) (version int, err error) {
 	err = row.Scan(&version)
 	if errors.Is(err, sql.ErrNoRows) {
 		return 0, nil

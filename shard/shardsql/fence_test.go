@@ -238,8 +238,16 @@ func TestAShardWithoutAFenceTakesNoWrites(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := c.Write(t.Context(), shard.Shard(4), func(*shard.Tx) error { return nil }); !errors.Is(err, shard.ErrMoved) {
-			t.Errorf("%v, want ErrMoved", err)
+		for name, fn := range map[string]func(*shard.Tx) error{
+			"nothing":     func(*shard.Tx) error { return nil },
+			"a query":     func(tx *shard.Tx) error { return tx.QueryRow(shard.SQL("SELECT 1 AS one /* # */")).Scan(new(int)) },
+			"the clock":   func(tx *shard.Tx) error { tx.Now(); return nil },
+			"a statement": func(tx *shard.Tx) error { return tx.Queue(shard.SQL("DELETE FROM thing_#")) },
+			"its own":     func(tx *shard.Tx) error { tx.Now(); return errors.New("its own") },
+		} {
+			if err := c.Write(t.Context(), shard.Shard(4), fn); !errors.Is(err, shard.ErrMoved) {
+				t.Errorf("%s: %v, want ErrMoved", name, err)
+			}
 		}
 	})
 }

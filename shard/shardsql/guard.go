@@ -111,7 +111,7 @@ func (c *conn) ExecContext(ctx context.Context, text string, args []driver.Named
 		return nil, err
 	}
 	if c.wait(ctx, text, args) {
-		return driver.ResultNoRows, nil
+		return driver.RowsAffected(1), nil // as far as its caller is to know
 	}
 	text, args, together := c.queue.with(text, args)
 	result, err := c.fullConn.ExecContext(ctx, text, args) // the answer to the last one

@@ -57,12 +57,23 @@ func (q *queue) drop() { *q = queue{} }
 // statement.
 var errSkipped = errors.New("shardsql: the arguments of these statements cannot be sent together")
 
+// matched fails, as a statement that is always wrong, if the one before it matched
+// no row.
+const matched = "SET @matched = IF(ROW_COUNT() > 0, 1, (SELECT 1 UNION SELECT 2))"
+
 // wait queues a statement if its caller does not need the answer.
 func (c *conn) wait(ctx context.Context, text string, args []driver.NamedValue) bool {
-	if !c.guard.together || !c.inTx || c.queue.full() || !shard.Queued(ctx) {
+	if !c.guard.together || !c.inTx || c.queue.full() {
+		return false
+	}
+	w := shard.WaitOf(ctx)
+	if w == shard.ForAnswer {
 		return false
 	}
 	c.queue.add(text, args)
+	if w == shard.ForMatch {
+		c.queue.add(matched, nil)
+	}
 	return true
 }
 

@@ -2,11 +2,12 @@ package shardsql
 
 import (
 	"database/sql/driver"
+	"io"
 	"reflect"
 )
 
-// rows are rows whose errors are told apart. There is one result: a text is one
-// statement.
+// rows are rows whose errors are told apart. There are several results where
+// queued statements have some.
 type rows struct {
 	driver.Rows
 	conn *conn
@@ -15,6 +16,21 @@ type rows struct {
 func (r *rows) Next(dest []driver.Value) error { return r.conn.told(r.Rows.Next(dest)) }
 
 func (r *rows) Close() error { return r.conn.told(r.Rows.Close()) }
+
+// HasNextResultSet reports whether another statement of the text has answered.
+func (r *rows) HasNextResultSet() bool {
+	several, ok := r.Rows.(driver.RowsNextResultSet)
+	return ok && several.HasNextResultSet()
+}
+
+// NextResultSet goes on to the next statement's answer.
+func (r *rows) NextResultSet() error {
+	several, ok := r.Rows.(driver.RowsNextResultSet)
+	if !ok {
+		return io.EOF
+	}
+	return r.conn.told(several.NextResultSet())
+}
 
 // What the driver tells about a column, and zero where it tells nothing.
 

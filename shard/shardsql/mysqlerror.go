@@ -23,6 +23,8 @@ var mysqlMeaning = map[uint16]error{
 	1062: shard.ErrDuplicate, // duplicate entry
 	1586: shard.ErrDuplicate, // the same, with the key's name
 
+	1242: shard.ErrNoMatch, // a subquery with several rows, which only [matched] has
+
 	1205: shard.ErrBusy, // lock wait timeout, and NOWAIT on MariaDB
 	1213: shard.ErrBusy, // deadlock
 	3572: shard.ErrBusy, // NOWAIT on MySQL
@@ -80,15 +82,15 @@ func (e mysqlErrors) tellCommit(err error) error {
 	return fmt.Errorf("%w: %w", shard.ErrUnknown, err)
 }
 
-// refused: a value that does not fit, a key that is there, a table or column that
-// is not. No COMMIT is answered so, because no check waits for it.
+// refused: a value that does not fit, a key that is there, a table, a column or a
+// row that is not. No COMMIT is answered so, because no check waits for it.
 func (mysqlErrors) refused(err error) bool {
 	answer, ok := errors.AsType[*mysql.MySQLError](err)
 	if !ok {
 		return false
 	}
 	switch string(answer.SQLState[:2]) {
-	case "22", "23", "42":
+	case "21", "22", "23", "42":
 		return true
 	}
 	return false

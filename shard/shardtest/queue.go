@@ -1,8 +1,10 @@
 package shardtest
 
 import (
+	"database/sql"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/tallystick/tallystick/shard"
 )
@@ -126,4 +128,120 @@ func testQueueUnrouted(t *testing.T, s Subject) {
 	if !errors.Is(err, shard.ErrUnrouted) {
 		t.Errorf("%v, want ErrUnrouted", err)
 	}
+}
+
+// testMust: a statement that had to match a row and did not takes the transaction
+// with it, also where its function passes over that, and one that did not change
+// the row it matched does not.
+func testMust(t *testing.T, s Subject) {
+	c := prepare(t, s)
+	for name, then := range map[string]func(*shard.Tx) error{
+		"at the commit":         func(tx *shard.Tx) error { return tx.Queue(insert, 1, 9) }, // were a duplicate
+		"at the next statement": func(tx *shard.Tx) error { _, err := tx.Exec(set, 5, 1); return err },
+		"at the next query":     func(tx *shard.Tx) error { return tx.QueryRow(get, 1).Scan(new(int)) },
+	} {
+		for _, passedOver := range []bool{false, true} {
+			err := c.Write(t.Context(), seven, func(tx *shard.Tx) error {
+				if err := tx.Queue(insert, 2, 7); err != nil {
+					return err
+				}
+				if err := tx.Must(set, 5, 404); err != nil && !passedOver {
+					return err
+				}
+				if err := then(tx); !passedOver {
+					return err
+				}
+				return nil
+			})
+			if !errors.Is(err, shard.ErrNoMatch) {
+				t.Errorf("%s, passed over: %v: %v, want ErrNoMatch", name, passedOver, err)
+			}
+			c.holds(t, 1, 0)
+			c.holds(t, 2, -1)
+		}
+	}
+	err := c.Write(t.Context(), seven, func(tx *shard.Tx) error {
+		for range many { // the same value each time
+			if err := tx.Must(set, 5, 1); err != nil {
+				return err
+			}
+		}
+		return tx.Queue(insert, 2, 7)
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	c.holds(t, 1, 5)
+	c.holds(t, 2, 7)
+}
+
+// testFenceWithQuery: a transaction whose first statement is a query has passed the
+// fence with it, sees its rows, and the clock.
+func testFenceWithQuery(t *testing.T, s Subject) {
+	c := prepare(t, s)
+	all := shard.SQL("SELECT id, n FROM thing_# ORDER BY id")
+	c.insert(t, 2, 7)
+	for name, first := range map[string]func(*shard.Tx) error{
+		"a row": func(tx *shard.Tx) error {
+			var n int64
+			err := tx.QueryRow(get, 2).Scan(&n)
+			if err == nil && n != 7 {
+				t.Errorf("it reads %d", n)
+			}
+			return err
+		},
+		"rows": func(tx *shard.Tx) error {
+			rows, err := tx.Query(all)
+			if err != nil {
+				return err
+			}
+			defer rows.Close()
+			n := 0
+			for ; rows.Next(); n++ {
+			}
+			if n != 2 {
+				t.Errorf("%d rows", n)
+			}
+			return rows.Err()
+		},
+		"rows left unread": func(tx *shard.Tx) error {
+			rows, err := tx.Query(all)
+			if err != nil {
+				return err
+			}
+			return rows.Close()
+		},
+		"no row": func(tx *shard.Tx) error {
+			if err := tx.QueryRow(get, 404).Scan(new(int)); !errors.Is(err, sql.ErrNoRows) {
+				t.Errorf("%v, want no rows", err)
+			}
+			return nil
+		},
+	} {
+		err := c.Write(t.Context(), seven, func(tx *shard.Tx) error {
+			if err := first(tx); err != nil {
+				return err
+			}
+			if ago := time.Since(tx.Now()).Abs(); ago > time.Minute {
+				t.Errorf("%s: the clock is %v away", name, ago)
+			}
+			return tx.Queue(add, 1, 1)
+		})
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	c.holds(t, 1, 4)
+	err := c.Write(t.Context(), seven, func(tx *shard.Tx) error {
+		return tx.QueryRow(shard.SQL("SELECT n FROM elsewhere_#")).Scan(new(int))
+	})
+	if !errors.Is(err, shard.ErrMoved) {
+		t.Errorf("from a table that is gone: %v, want ErrMoved", err)
+	}
+	wrong := shard.SQL("SELECT nothing FROM thing_#")
+	err = c.Write(t.Context(), seven, func(tx *shard.Tx) error { return tx.QueryRow(wrong).Scan(new(int)) })
+	if err == nil || errors.Is(err, shard.ErrMoved) {
+		t.Errorf("of a column that is not there: %v", err)
+	}
+	c.insert(t, 3, 0) // and it goes on
 }

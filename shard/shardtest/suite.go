@@ -27,6 +27,8 @@ func TestDatabase(t *testing.T, fresh func(t testing.TB) Subject) {
 		"a queued statement that fails commits nothing":         testQueueFails,
 		"a queued statement for a table that is gone has moved": testQueueMoved,
 		"a queued statement for another shard is refused":       testQueueUnrouted,
+		"a statement that has to match a row does":              testMust,
+		"the fence is passed with the first query":              testFenceWithQuery,
 		"rows left open do no harm":                             testOpenRows,
 		"a shard's table that is gone has moved":                testGone,
 		"a statement without its shard is refused":              testUnrouted,
