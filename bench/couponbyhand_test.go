@@ -10,6 +10,9 @@ import (
 	"github.com/tallystick/tallystick/shard"
 )
 
+// handBody is what else a coupon of the order has.
+const handBody = `{"order":"o-1000000","issued_at":1796000000000,"valid_from":1796000000000,"valid_until":1799000000000,"kind":"FIXED_AMOUNT","value_minor":500,"currency":"EUR","void_kind":"RESTORE","updated":1796000000000}`
+
 // How the order is issued by hand: as ours is, but for where the rows are.
 const (
 	handChunk   = 497
@@ -24,8 +27,8 @@ func (w *orderWorld) issueByHand(t *testing.T) {
 	home := shard.Text(w.order).Bucket().Shard()
 	database := fmt.Sprintf("shard%d", int(home)/shardsPerDatabase)
 	for _, text := range []string{
-		fmt.Sprintf("create table %s.by_order like %[1]s.coupon_instance_%02d", database, home),
-		fmt.Sprintf("alter table %s.by_order add key order_no (order_no, id)", database),
+		fmt.Sprintf("create table %s.by_order like %[1]s.coupon_%02d", database, home),
+		fmt.Sprintf("alter table %s.by_order add order_no varchar(64) not null, add key order_no (order_no, id)", database),
 		fmt.Sprintf("create table %s.by_order_chunk like %[1]s.chunk_%02d", database, home),
 	} {
 		if _, err := w.plain.ExecContext(t.Context(), text); err != nil {
@@ -61,10 +64,9 @@ func (w *orderWorld) handChunk(ctx context.Context, database string, first, n in
 		return err
 	}
 	defer tx.Rollback()
-	_, err = tx.ExecContext(ctx, fmt.Sprintf(`insert into %s.by_order (id, code, campaign_id, status, version, order_no, issued_at, valid_from, valid_until,
-		kind, value_minor, currency, void_kind, created_at, updated_at)
-		select ? + seq, concat('H', lpad(? + seq, 15, '0')), 1, 1, 2, ?, 1, 1, 2, 'FIXED_AMOUNT', 500, 'EUR', 'RESTORE', 1, 1 from seq_1_to_%d`, database, n),
-		first, first, w.order)
+	_, err = tx.ExecContext(ctx, fmt.Sprintf(`insert into %s.by_order (id, code, campaign_id, status, version, order_no, created_at, body)
+		select ? + seq, concat('H', lpad(? + seq, 15, '0')), 1, 1, 2, ?, 1, ? from seq_1_to_%d`, database, n),
+		first, first, w.order, handBody)
 	if err != nil {
 		return err
 	}

@@ -122,7 +122,7 @@ func (w *couponWorld) transactionsSince(t *testing.T, file string) logged {
 }
 
 // read counts the rows of each transaction. A row begins with a line like
-// "### UPDATE `shard0`.`coupon_instance_03`".
+// "### UPDATE `shard0`.`coupon_03`".
 func (l *logged) read(lines *bufio.Scanner) {
 	var rows int
 	var coupons int64
@@ -132,7 +132,7 @@ func (l *logged) read(lines *bufio.Scanner) {
 		if row, ok := bytes.CutPrefix(line, []byte("### ")); ok && isRow(row) {
 			rows++
 			switch {
-			case bytes.Contains(row, []byte("`coupon_instance_")):
+			case bytes.Contains(row, []byte("`coupon_")):
 				coupons++
 			case bytes.Contains(row, []byte("`chunk_")):
 				chunk = true
@@ -163,7 +163,7 @@ func (w *orderWorld) rowsByShard(t *testing.T) (rows []int64) {
 	t.Helper()
 	for s := range shard.Count {
 		var n int64
-		text := fmt.Sprintf("select count(*) from shard%d.coupon_instance_%02d where order_no = ?", s/shardsPerDatabase, s)
+		text := fmt.Sprintf("select count(*) from shard%d.coupon_%02d where json_value(body, '$.order') = ?", s/shardsPerDatabase, s)
 		if err := w.plain.QueryRowContext(t.Context(), text, w.order).Scan(&n); err != nil {
 			t.Fatal(err)
 		}

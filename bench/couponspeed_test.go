@@ -40,6 +40,7 @@ type couponWorld struct {
 	mu      sync.Mutex
 	claimed []coupon.Coupon
 	serial  atomic.Int64 // of users who claim
+	used    atomic.Int64 // coupons of others that are
 	reads   atomic.Int64
 
 	url  string
@@ -246,16 +247,21 @@ func (w *couponWorld) limitOne(ctx context.Context) error {
 
 // updateAndInsert is the least transaction that leaves a trace.
 func (w *couponWorld) updateAndInsert(ctx context.Context) error {
-	id := w.serial.Add(1)
+	id := w.used.Add(1)
 	tx, err := w.plain.BeginTx(ctx, nil)
 	if err != nil {
 		return err
 	}
 	defer tx.Rollback()
-	if _, err := tx.ExecContext(ctx, "update coupon set status = 2, order_no = ? where id = ? and status = 1", "order", id%100_000+1); err != nil {
+	order := fmt.Sprint("order-", id)
+	took, err := tx.ExecContext(ctx, "update coupon set status = 2, order_no = ? where id = ? and status = 1", order, id)
+	if err != nil {
 		return err
 	}
-	if _, err := tx.ExecContext(ctx, "insert into ledger values (?, ?, 'order')", id%100_000+1, id); err != nil {
+	if n, err := took.RowsAffected(); err != nil || n != 1 {
+		return fmt.Errorf("coupon %d: %d rows changed, %w", id, n, err)
+	}
+	if _, err := tx.ExecContext(ctx, "insert into ledger values (?, ?, ?)", id, id, order); err != nil {
 		return err
 	}
 	return tx.Commit()
@@ -327,7 +333,7 @@ func couponPace(t *testing.T, r *results) {
 		rounds, d, total = 9, 10*time.Second, 640_000
 	}
 	w := newCouponWorld(t)
-	w.plainRows(t, int(max(total, 100_000)))
+	w.plainRows(t, int(max(2*total, 100_000)))
 	c := w.Campaign(t, total, nil)
 	kinds := []struct {
 		name string

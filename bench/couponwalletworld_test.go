@@ -204,7 +204,7 @@ func (w *walletWorld) put(t *testing.T, coupons []coupon.Coupon) {
 		for i := range coupons {
 			c := &coupons[i]
 			c.Version, c.Status, c.User, c.IssuedAt = 2, coupon.Issued, walletUser, c.Created
-			if _, err := tx.Change(*c, coupon.Event{Coupon: c.ID, Version: 2, Type: coupon.WasIssued, At: c.Created, User: walletUser}); err != nil {
+			if err := tx.Change(*c, coupon.Event{Coupon: c.ID, Version: 2, Type: coupon.WasIssued, At: c.Created, User: walletUser}); err != nil {
 				return err
 			}
 		}

@@ -38,7 +38,7 @@ func (s *Service) Bind(ctx context.Context, t Target, call Call) (Result, error)
 		return Result{}, s.refusal(err)
 	}
 	result, err := s.bind(ctx, c, call)
-	if errors.Is(err, shard.ErrDuplicate) || errors.Is(err, shard.ErrUnknown) {
+	if errors.Is(err, shard.ErrDuplicate) {
 		result, err = s.bind(ctx, c, call) // the same request, at the same time
 	}
 	return result, s.refusal(err)
@@ -50,7 +50,7 @@ func (s *Service) bind(ctx context.Context, c Coupon, call Call) (Result, error)
 	claim.Done = shard.Same(home, c.ID)
 	var result Result
 	var before *Claim
-	err := s.store.Write(ctx, home, func(tx Tx) (err error) {
+	err := s.writeAgain(ctx, home, func(tx Tx) (err error) {
 		if before, err = boundBefore(tx, claim); err != nil || before != nil {
 			return err
 		}

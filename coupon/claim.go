@@ -71,6 +71,8 @@ func (s *Service) claim(ctx context.Context, c Campaign, call Call, look bool) (
 	switch {
 	case errors.Is(err, shard.ErrDuplicate), errors.Is(err, shard.ErrUnknown):
 		return Result{}, errLost // a claim of the same user, perhaps this one: look again
+	case errors.Is(err, shard.ErrNoMatch):
+		return Result{}, errLost // a claim of the same coupon: try another
 	case err != nil:
 		return Result{}, err
 	case did.before == nil && local:
@@ -121,11 +123,7 @@ func claimIn(tx Tx, c Campaign, call Call, claim Claim, look bool, empty error) 
 	if err != nil {
 		return did, err
 	}
-	won, err := put(tx, decided{next: did.coupon, event: WasClaimed}, call)
-	if err == nil && !won {
-		err = errLost
-	}
-	return did, err
+	return did, put(tx, decided{next: did.coupon, event: WasClaimed}, call)
 }
 
 // allow decides whether a user who made these claims may make another: it

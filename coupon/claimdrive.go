@@ -39,31 +39,23 @@ func (s *Service) bindClaimed(ctx context.Context, c Campaign, claim Claim, call
 	return result, err
 }
 
-// bindClaimedIn looks again when another process was faster: that may have been
-// for this very claim.
 func bindClaimedIn(tx Tx, c Campaign, claim Claim, call Call) (Result, error) {
-	for range raceLimit {
-		now, err := tx.Coupon(claim.Coupon)
-		if err != nil {
-			return Result{}, err
-		}
-		if now.Status != Available {
-			mine, err := claimedBy(tx, claim)
-			if err == nil && !mine {
-				err = errLost
-			}
-			return Result{Coupon: now, At: tx.Now()}, err
-		}
-		next, err := c.issue(Ref{claim.Coupon, claim.Code}, claim.User, "", tx.Now())
-		if err != nil {
-			return Result{}, err
-		}
-		won, err := put(tx, decided{next: next, event: WasClaimed}, call)
-		if err != nil || won {
-			return Result{Coupon: next, At: tx.Now()}, err
-		}
+	now, err := tx.Coupon(claim.Coupon)
+	if err != nil {
+		return Result{}, err
 	}
-	return Result{}, ErrInProgress
+	if now.Status != Available { // perhaps another process was faster for this very claim
+		mine, err := claimedBy(tx, claim)
+		if err == nil && !mine {
+			err = errLost
+		}
+		return Result{Coupon: now, At: tx.Now()}, err
+	}
+	next, err := c.issue(Ref{claim.Coupon, claim.Code}, claim.User, "", tx.Now())
+	if err != nil {
+		return Result{}, err
+	}
+	return Result{Coupon: next, At: tx.Now()}, put(tx, decided{next: next, event: WasClaimed}, call)
 }
 
 // claimedBy reports whether the coupon was bound by this very claim.

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"time"
 )
 
 // A Message tells whoever follows the coupons of an event. It has all of the
@@ -39,29 +38,13 @@ type messageText struct {
 
 // A couponText is a coupon in a messageText.
 type couponText struct {
-	ID            ID              `json:"id"`
-	Version       uint32          `json:"version"`
-	Code          string          `json:"code,omitempty"`
-	Campaign      int64           `json:"campaign"`
-	Status        Status          `json:"status"`
-	User          string          `json:"user,omitempty"`
-	Order         string          `json:"order,omitempty"`
-	IssuedAt      int64           `json:"issued_at,omitempty"`
-	ValidFrom     int64           `json:"valid_from,omitempty"`
-	ValidUntil    int64           `json:"valid_until,omitempty"`
-	ReservedOrder string          `json:"reserved_order,omitempty"`
-	ReservedUntil int64           `json:"reserved_until,omitempty"`
-	RedeemedOrder string          `json:"redeemed_order,omitempty"`
-	RedeemedUser  string          `json:"redeemed_user,omitempty"`
-	RedeemedAt    int64           `json:"redeemed_at,omitempty"`
-	Kind          string          `json:"kind"`
-	ValueMinor    int64           `json:"value_minor"`
-	Currency      string          `json:"currency"`
-	VoidKind      string          `json:"void_kind"`
-	VoidDays      int             `json:"void_days,omitempty"`
-	Attributes    json.RawMessage `json:"attributes,omitempty"`
-	Created       int64           `json:"created"`
-	Updated       int64           `json:"updated"`
+	ID       ID     `json:"id"`
+	Version  uint32 `json:"version"`
+	Code     string `json:"code,omitempty"`
+	Campaign int64  `json:"campaign"`
+	Status   Status `json:"status"`
+	bodyText
+	Created int64 `json:"created"`
 }
 
 // Encode returns the message as JSON. It fails if the coupon's attributes are
@@ -71,7 +54,7 @@ func (m Message) Encode() ([]byte, error) {
 	if len(m.IDs) > 0 {
 		c.Code = ""
 	}
-	return json.Marshal(messageText{
+	return encodeJSON(messageText{
 		Type: e.Type, At: millisOf(e.At), Actor: e.Actor, User: e.User, Order: e.Order, Request: e.Request, Coupon: c, IDs: m.IDs,
 	})
 }
@@ -103,45 +86,15 @@ func DecodeMessage(text []byte) (Message, error) {
 func textOf(c Coupon) couponText {
 	return couponText{
 		ID: c.ID, Version: c.Version, Code: c.Code.Symbols(), Campaign: c.Campaign, Status: c.Status,
-		User: c.User, Order: c.Order, IssuedAt: millisOf(c.IssuedAt),
-		ValidFrom: millisOf(c.Valid.From), ValidUntil: millisOf(c.Valid.Until),
-		ReservedOrder: c.ReservedOrder, ReservedUntil: millisOf(c.ReservedUntil),
-		RedeemedOrder: c.RedeemedOrder, RedeemedUser: c.RedeemedUser, RedeemedAt: millisOf(c.RedeemedAt),
-		Kind: c.Kind, ValueMinor: c.Value.Minor, Currency: c.Value.Currency,
-		VoidKind: c.VoidPolicy.Kind, VoidDays: c.VoidPolicy.Days, Attributes: c.Attributes,
-		Created: millisOf(c.Created), Updated: millisOf(c.Updated),
+		bodyText: bodyOf(c), Created: millisOf(c.Created),
 	}
 }
 
-func (t couponText) coupon() (Coupon, error) {
-	var code Code
-	var err error
+func (t couponText) coupon() (c Coupon, err error) {
+	c = Coupon{ID: t.ID, Version: t.Version, Campaign: t.Campaign, Status: t.Status, Created: timeOf(t.Created)}
+	t.fill(&c)
 	if t.Code != "" {
-		code, err = ParseStored(t.Code)
+		c.Code, err = ParseStored(t.Code)
 	}
-	return Coupon{
-		ID: t.ID, Version: t.Version, Code: code, Campaign: t.Campaign, Status: t.Status,
-		User: t.User, Order: t.Order, IssuedAt: timeOf(t.IssuedAt),
-		Valid:         Window{From: timeOf(t.ValidFrom), Until: timeOf(t.ValidUntil)},
-		ReservedOrder: t.ReservedOrder, ReservedUntil: timeOf(t.ReservedUntil),
-		RedeemedOrder: t.RedeemedOrder, RedeemedUser: t.RedeemedUser, RedeemedAt: timeOf(t.RedeemedAt),
-		Kind: t.Kind, Value: Amount{Minor: t.ValueMinor, Currency: t.Currency},
-		VoidPolicy: VoidPolicy{Kind: t.VoidKind, Days: t.VoidDays}, Attributes: t.Attributes,
-		Created: timeOf(t.Created), Updated: timeOf(t.Updated),
-	}, err
-}
-
-// millisOf returns a time in ms since 1970, 0 for none.
-func millisOf(t time.Time) int64 {
-	if t.IsZero() {
-		return 0
-	}
-	return t.UnixMilli()
-}
-
-func timeOf(millis int64) time.Time {
-	if millis == 0 {
-		return time.Time{}
-	}
-	return time.UnixMilli(millis).UTC()
+	return c, err
 }

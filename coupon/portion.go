@@ -131,7 +131,7 @@ func keepAll(tx Tx, issued []Ref, like Coupon, at shard.Shard) error {
 	}
 	for _, r := range issued {
 		like.ID, like.Code = r.ID, r.Code
-		if err := tx.Keep(like); err != nil {
+		if err := tx.KeepNew(like); err != nil {
 			return err
 		}
 	}

@@ -192,12 +192,20 @@ func (s *Service) changeBy(ctx context.Context, t Target, fn func(Tx) (Result, e
 	return result, err
 }
 
-// writeAgain runs fn in a transaction on the shard of key, and again where the
-// reply to its commit was lost: fn has to know what it did before.
+// writeAgain runs fn in a transaction on the shard of key. It does so again where
+// the reply to the commit was lost, so fn has to know what it did before, and where
+// another was faster.
 func (s *Service) writeAgain(ctx context.Context, key shard.Key, fn func(Tx) error) error {
-	for try := 0; ; try++ {
+	for unknown, raced := 0, 0; ; {
 		err := s.store.Write(ctx, key, fn)
-		if !errors.Is(err, shard.ErrUnknown) || try == unknownLimit {
+		switch {
+		case errors.Is(err, shard.ErrUnknown) && unknown < unknownLimit:
+			unknown++
+		case errors.Is(err, shard.ErrNoMatch):
+			if raced++; raced == raceLimit {
+				return ErrInProgress
+			}
+		default:
 			return err
 		}
 	}
@@ -210,34 +218,33 @@ func (s *Service) reach(point string, err error) {
 	}
 }
 
+// changeIn decides about the coupon and writes the outcome.
 func (s *Service) changeIn(tx Tx, t Target, call Call, decide decision) (Result, error) {
-	for range raceLimit {
-		c, err := t.find(tx)
-		if err != nil {
-			return Result{}, err
-		}
-		done, err := decide(c, tx.Now())
-		if err != nil || done.replayed {
-			return Result{done.next, done.replayed, tx.Now()}, err
-		}
-		won, err := put(tx, done, call)
-		if err != nil || won {
-			return Result{done.next, false, tx.Now()}, err
-		}
+	c, err := t.find(tx)
+	if err != nil {
+		return Result{}, err
 	}
-	return Result{}, ErrInProgress
+	done, err := decide(c, tx.Now())
+	if err == nil && !done.replayed {
+		err = put(tx, done, call)
+	}
+	return Result{done.next, done.replayed, tx.Now()}, err
 }
 
 // put writes what was decided: coupon, ledger and event, and the wallet if it is
-// here. It reports whether the coupon was still the one that was decided about.
-func put(tx Tx, done decided, call Call) (bool, error) {
+// here. If the coupon is no longer the one that was decided about, the transaction
+// fails with [shard.ErrNoMatch].
+func put(tx Tx, done decided, call Call) error {
 	c := done.next
-	won, err := tx.Change(c, Event{
+	err := tx.Change(c, Event{
 		Coupon: c.ID, Version: c.Version, Type: done.event, At: tx.Now(),
 		Actor: call.Actor, User: call.User, Order: call.Order, Request: call.Request,
 	})
-	if err != nil || !won || c.User == "" || !shard.Same(c.ID, shard.Text(c.User)) {
-		return won, err
+	switch {
+	case err != nil, c.User == "", !shard.Same(c.ID, shard.Text(c.User)):
+		return err
+	case done.event == WasClaimed, done.event == WasBound:
+		return tx.KeepNew(c)
 	}
-	return true, tx.Keep(c)
+	return tx.KeepStatus(c)
 }

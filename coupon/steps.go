@@ -7,7 +7,7 @@ import "time"
 // tables of docs/coupon.md.
 const (
 	// Of what is one transaction: redeem, reserve, release, void.
-	StepChangeWritten   = "change.written"   // within it: all is written, nothing committed
+	StepChangeWritten   = "change.written"   // within it: all is decided, nothing committed
 	StepChangeCommitted = "change.committed" // the caller has no answer yet
 
 	StepClaimLocal   = "claim.local"   // the one transaction is committed, the caller has no answer yet

@@ -54,7 +54,8 @@ type Rows interface {
 	Redeemed(order string, after ID, n int) ([]ID, error)
 }
 
-// A Tx reads from and writes to one shard, all or nothing.
+// A Tx reads from and writes to one shard, all or nothing. A coupon that it reads,
+// alone, is changed by nobody else until it ends.
 type Tx interface {
 	Rows
 	Changes
@@ -67,13 +68,22 @@ type Tx interface {
 // Changes are what flows do to coupons.
 type Changes interface {
 	// Change stores c with a line of its ledger and an event for whoever follows
-	// the shard, provided that the coupon has version c.Version - 1; otherwise it
-	// writes nothing and reports false. An event that may happen only once and
-	// did is [shard.ErrDuplicate].
-	Change(c Coupon, e Event) (bool, error)
+	// the shard, provided that the coupon has version c.Version - 1. Otherwise the
+	// transaction fails with [shard.ErrNoMatch], here or at its end. With an event
+	// that may happen only once and did it fails with [shard.ErrDuplicate],
+	// likewise.
+	Change(c Coupon, e Event) error
 	// Keep writes c into its user's wallet, on this shard, unless a newer version
 	// is there.
 	Keep(c Coupon) error
+	// KeepNew is Keep for a coupon that gets its user in this transaction, which it
+	// does once. It costs a third. If the wallet has it the transaction fails with
+	// [shard.ErrDuplicate].
+	KeepNew(c Coupon) error
+	// KeepStatus is Keep for a coupon that this transaction changes and the wallet
+	// has, in an older version therefore: it brings status, end, hold and redemption
+	// up to date, which is what changes in a coupon that has its user. It costs half.
+	KeepStatus(c Coupon) error
 	// KeepRedemption writes r into the list of its order's coupons, on this shard,
 	// unless a newer version is there.
 	KeepRedemption(r OrderRedemption) error

@@ -51,8 +51,8 @@ func TestServersDatabasesRefuseWhatIsNotRouted(t *testing.T) {
 				}
 				defer db.Close()
 				for _, text := range []string{
-					"SELECT id FROM coupon_instance_07", "UPDATE coupon_instance_07 SET status = 2", "DELETE FROM user_coupon_31",
-					"INSERT INTO coupon_instance_00 (id) VALUES (1)",
+					"SELECT id FROM coupon_07", "UPDATE coupon_07 SET status = 2", "DELETE FROM user_coupon_31",
+					"INSERT INTO coupon_00 (id) VALUES (1)",
 				} {
 					unroutedIn(t, db, text)
 				}
@@ -84,9 +84,9 @@ func unroutedIn(t *testing.T, db couponsql.Database, text string) {
 // and to read its own.
 func othersIn(t *testing.T, cluster *shard.Cluster) {
 	t.Helper()
-	own := shard.SQL("SELECT COUNT(*) FROM coupon_instance_#")
+	own := shard.SQL("SELECT COUNT(*) FROM coupon_#")
 	for _, s := range shard.All() {
-		other := shard.SQL(fmt.Sprintf("UPDATE coupon_instance_%02d SET status = 2 -- #", (s+4)%shard.Count))
+		other := shard.SQL(fmt.Sprintf("UPDATE coupon_%02d SET status = 2 -- #", (s+4)%shard.Count))
 		err := cluster.Write(t.Context(), s, func(tx *shard.Tx) error {
 			_, err := tx.Exec(other)
 			return err
@@ -119,7 +119,7 @@ func (unguarded) Close() error                                                  
 // every statement on.
 func TestServerDoesNotServeFromDatabasesWithoutGuard(t *testing.T) {
 	open := routedOnly(func(context.Context, string) (unguarded, error) {
-		return unguarded{says: errors.New("no such table: coupon_instance_07")}, nil
+		return unguarded{says: errors.New("no such table: coupon_07")}, nil
 	})
 	db, err := open(t.Context(), "x")
 	if err == nil || db.says != nil || !strings.Contains(err.Error(), "a statement without a shard key was not refused") || !strings.Contains(err.Error(), "closed") {

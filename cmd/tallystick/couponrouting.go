@@ -37,7 +37,7 @@ func routedOnly[D closableDatabase](open func(context.Context, string) (D, error
 // refusesUnrouted fails unless reads and writes of a shard's table are refused.
 func refusesUnrouted(ctx context.Context, db shard.Database) error {
 	ask := func(c shard.Conn) error {
-		rows, err := c.QueryContext(ctx, "SELECT id FROM coupon_instance_07")
+		rows, err := c.QueryContext(ctx, "SELECT id FROM coupon_07")
 		if err == nil {
 			err = rows.Close()
 		}
@@ -54,7 +54,7 @@ func refusesUnrouted(ctx context.Context, db shard.Database) error {
 func refusesOthers(ctx context.Context, cluster *shard.Cluster) error {
 	for _, s := range shard.All() {
 		other := (s + 1) % shard.Count
-		text := shard.SQL(fmt.Sprintf("SELECT id FROM coupon_instance_%02d -- #", other))
+		text := shard.SQL(fmt.Sprintf("SELECT id FROM coupon_%02d -- #", other))
 		err := cluster.Read(ctx, s, func(r *shard.Reader) error {
 			rows, err := r.Query(text)
 			if err == nil {

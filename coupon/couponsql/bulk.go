@@ -10,14 +10,11 @@ import (
 )
 
 var (
-	insertCoupons = worded(`INSERT INTO coupon_instance_# (id, code, campaign_id, status, version, user_id, order_no, issued_at,
-		valid_from, valid_until, kind, value_minor, currency, void_kind, void_days, attributes, created_at, updated_at)
-		SELECT list.id, list.code, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? FROM {list} AS list WHERE 1 = 1`)
+	insertCoupons = worded(`INSERT INTO coupon_# (id, code, campaign_id, status, version, created_at, body)
+		SELECT list.id, list.code, ?, ?, ?, ?, ? FROM {list} AS list WHERE 1 = 1`)
 
-	selectAvailable = worded(`SELECT c.id FROM {list} AS list JOIN coupon_instance_# AS c ON c.id = list.id WHERE c.status = 0 ORDER BY c.id {lock}`)
-	issueListed     = updatingListed("coupon_instance_#", `status = ?, version = ?, user_id = ?, order_no = ?, issued_at = ?,
-		valid_from = ?, valid_until = ?, kind = ?, value_minor = ?, currency = ?, void_kind = ?, void_days = ?, attributes = ?, updated_at = ?`,
-		"status = 0")
+	selectAvailable = worded(`SELECT c.id FROM {list} AS list JOIN coupon_# AS c ON c.id = list.id WHERE c.status = 0 ORDER BY c.id {lock}`)
+	issueListed     = updatingListed("coupon_#", "status = ?, version = ?, body = ?", "status = 0")
 )
 
 // Add adds new coupons, which are alike but for id and code, and one message for
@@ -34,9 +31,11 @@ func (t tx) Add(coupons []coupon.Coupon) error {
 		}
 		refs[i] = coupon.Ref{ID: other.ID, Code: other.Code}
 	}
-	_, err := t.write.Exec(t.in(insertCoupons), c.Campaign, c.Status, c.Version, c.User, c.Order, millis(c.IssuedAt),
-		millis(c.Valid.From), millis(c.Valid.Until), c.Kind, c.Value.Minor, c.Value.Currency, c.VoidPolicy.Kind, c.VoidPolicy.Days,
-		document(c.Attributes), millis(c.Created), millis(c.Updated), list(refs))
+	body, err := c.EncodeBody()
+	if err != nil {
+		return err
+	}
+	_, err = t.write.Exec(t.in(insertCoupons), c.Campaign, c.Status, c.Version, millis(c.Created), string(body), list(refs))
 	if err != nil {
 		return err
 	}
@@ -51,9 +50,11 @@ func (t tx) IssueAll(refs []coupon.Ref, c coupon.Coupon) ([]coupon.Ref, error) {
 	if err != nil || len(free) == 0 {
 		return nil, err
 	}
-	n, err := t.write.Exec(t.in(issueListed), listedArgs(t.Dialect(), list(free), c.Status, c.Version, c.User, c.Order, millis(c.IssuedAt),
-		millis(c.Valid.From), millis(c.Valid.Until), c.Kind, c.Value.Minor, c.Value.Currency, c.VoidPolicy.Kind, c.VoidPolicy.Days,
-		document(c.Attributes), millis(c.Updated))...)
+	body, err := c.EncodeBody()
+	if err != nil {
+		return nil, err
+	}
+	n, err := t.write.Exec(t.in(issueListed), listedArgs(t.Dialect(), list(free), c.Status, c.Version, string(body))...)
 	if err == nil && int(n) != len(free) {
 		err = fmt.Errorf("couponsql: %d of %d locked coupons were issued", n, len(free))
 	}

@@ -60,10 +60,15 @@ func listedArgs(d shard.Dialect, list string, set ...any) []any {
 	return append([]any{list}, set...)
 }
 
+// inserting makes a statement that adds a row.
+func inserting(table string, columns []string) string {
+	return fmt.Sprintf("INSERT INTO %s (%s) VALUES (%s)", table, strings.Join(columns, ", "), marks(len(columns)))
+}
+
 // upsertingNewer makes a statement that adds a row, or overwrites the one with
 // the same key, the first columns, if that has a smaller version, the last one.
 func upsertingNewer(table string, key int, columns ...string) wording {
-	insert := fmt.Sprintf("INSERT INTO %s (%s) VALUES (%s)", table, strings.Join(columns, ", "), marks(len(columns)))
+	insert := inserting(table, columns)
 	var mariadb, sqlite []string
 	for _, c := range columns[key:] {
 		// Assigned from left to right: the version is the old one until the end.

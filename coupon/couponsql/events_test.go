@@ -136,8 +136,7 @@ func testOrderCoupons(t *testing.T, p *couponsql.Platform) {
 			want = append(want, c.ID)
 		}
 		write(t, p.Store, c.ID, func(tx coupon.Tx) error {
-			_, err := tx.Change(c, coupon.Event{Coupon: c.ID, Version: 2, Type: coupon.WasRedeemed, Order: order})
-			return err
+			return tx.Change(c, coupon.Event{Coupon: c.ID, Version: 2, Type: coupon.WasRedeemed, Order: order})
 		})
 		write(t, p.Store, shard.Text(order), func(tx coupon.Tx) error {
 			return tx.KeepRedemption(coupon.OrderRedemption{Order: order, Coupon: c.ID, Version: 2})
@@ -287,8 +286,7 @@ func testBulkProjection(t *testing.T, s coupon.Store) {
 	redeemed := like
 	redeemed.Version, redeemed.Status, redeemed.RedeemedOrder = 3, coupon.Redeemed, "o"
 	write(t, s, at, func(tx coupon.Tx) error {
-		_, err := tx.Change(redeemed, coupon.Event{Coupon: like.ID, Version: 3, Type: coupon.WasRedeemed, Order: "o"})
-		return err
+		return tx.Change(redeemed, coupon.Event{Coupon: like.ID, Version: 3, Type: coupon.WasRedeemed, Order: "o"})
 	})
 
 	projector := coupon.NewProjector(s)

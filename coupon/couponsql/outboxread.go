@@ -61,7 +61,7 @@ func (o *Outbox) Waiting(ctx context.Context, at shard.Shard, max int) (n int, e
 // Lease gives the relay of a shard to the holder of a token, and reports whether.
 func (o *Outbox) Lease(ctx context.Context, at shard.Shard, token string, ttl time.Duration) (lease coupon.RelayLease, mine bool, err error) {
 	err = o.cluster.Write(ctx, at, func(w *shard.Tx) error {
-		t := tx{rows{&w.Reader}, w}
+		t := newTx(w)
 		before, err := t.relay()
 		if err != nil {
 			return err
@@ -96,7 +96,7 @@ func (o *Outbox) Remove(ctx context.Context, at shard.Shard, lease coupon.RelayL
 		refs[i].ID = coupon.ID(r.Number) // a list has ids, of whatever
 	}
 	return o.cluster.Write(ctx, at, func(w *shard.Tx) error {
-		t := tx{rows{&w.Reader}, w}
+		t := newTx(w)
 		mine, err := t.changed(renewRelay, millis(t.Now().Add(ttl)), lease.Token, lease.Epoch)
 		if err == nil && !mine {
 			err = coupon.ErrLeaseLost

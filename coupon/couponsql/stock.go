@@ -9,12 +9,12 @@ import (
 )
 
 var (
-	selectStock = shard.SQL("SELECT id, code FROM coupon_instance_# WHERE campaign_id = ? AND id > ? AND status = 0 ORDER BY id LIMIT ?")
+	selectStock = shard.SQL("SELECT id, code FROM coupon_# WHERE campaign_id = ? AND id > ? AND status = 0 ORDER BY id LIMIT ?")
 
 	selectCursor = worded("SELECT last_id FROM pool_# WHERE campaign_id = ? {lock}")
 	insertCursor = shard.SQL("INSERT INTO pool_# (campaign_id, last_id) VALUES (?, 0)")
 	updateCursor = shard.SQL("UPDATE pool_# SET last_id = ? WHERE campaign_id = ?")
-	selectNext   = shard.SQL("SELECT id, code, status FROM coupon_instance_# WHERE campaign_id = ? AND id > ? ORDER BY id LIMIT ?")
+	selectNext   = shard.SQL("SELECT id, code, status FROM coupon_# WHERE campaign_id = ? AND id > ? ORDER BY id LIMIT ?")
 )
 
 // Stock returns up to n available coupons of a campaign above after.

@@ -21,7 +21,7 @@ func NewStore(c *shard.Cluster) *Store { return &Store{c} }
 
 // Write runs fn in a transaction on the shard of key; see [shard.Cluster.Write].
 func (s *Store) Write(ctx context.Context, key shard.Key, fn func(coupon.Tx) error) error {
-	return s.cluster.Write(ctx, key, func(t *shard.Tx) error { return fn(tx{rows{&t.Reader}, t}) })
+	return s.cluster.Write(ctx, key, func(t *shard.Tx) error { return fn(newTx(t)) })
 }
 
 // Read runs fn on the shard of key; see [shard.Cluster.Read].
@@ -41,7 +41,10 @@ type rows struct{ *shard.Reader }
 type tx struct {
 	rows
 	write *shard.Tx
+	held  *held
 }
+
+func newTx(t *shard.Tx) tx { return tx{rows{&t.Reader}, t, new(held)} }
 
 var _ coupon.Tx = tx{}
 

@@ -3,6 +3,7 @@ package couponsql_test
 import (
 	"database/sql"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -32,9 +33,9 @@ func sample(t testing.TB, id coupon.ID) coupon.Coupon {
 }
 
 const outboxGolden = `
-3075 1 {"type":"GENERATED","at":1001,"coupon":{"id":3075,"version":1,"campaign":5,"status":0,"kind":"FIXED_AMOUNT","value_minor":99,"currency":"EUR","void_kind":"RESTORE","attributes":{"a":1},"created":1001,"updated":1002},"ids":[3075,4099,5123]}
-3075 2 {"type":"CLAIMED","at":1003,"actor":"shop","user":"u","request":"r","coupon":{"id":3075,"version":2,"code":"0000000000003075","campaign":5,"status":1,"user":"u","issued_at":1003,"valid_until":1009,"kind":"FIXED_AMOUNT","value_minor":99,"currency":"EUR","void_kind":"RESTORE","attributes":{"a":1},"created":1001,"updated":1003}}
-4099 2 {"type":"ISSUED","at":1003,"order":"o","coupon":{"id":4099,"version":2,"campaign":5,"status":1,"order":"o","issued_at":1003,"valid_until":1009,"kind":"FIXED_AMOUNT","value_minor":99,"currency":"EUR","void_kind":"RESTORE","attributes":{"a":1},"created":1001,"updated":1003},"ids":[4099,5123]}
+3075 1 {"type":"GENERATED","at":1001,"coupon":{"id":3075,"version":1,"campaign":5,"status":0,"kind":"FIXED_AMOUNT","value_minor":99,"currency":"EUR","void_kind":"RESTORE","attributes":{"a":1},"updated":1002,"created":1001},"ids":[3075,4099,5123]}
+3075 2 {"type":"CLAIMED","at":1003,"actor":"shop","user":"u","request":"r","coupon":{"id":3075,"version":2,"code":"0000000000003075","campaign":5,"status":1,"user":"u","issued_at":1003,"valid_until":1009,"kind":"FIXED_AMOUNT","value_minor":99,"currency":"EUR","void_kind":"RESTORE","attributes":{"a":1},"updated":1003,"created":1001}}
+4099 2 {"type":"ISSUED","at":1003,"order":"o","coupon":{"id":4099,"version":2,"campaign":5,"status":1,"order":"o","issued_at":1003,"valid_until":1009,"kind":"FIXED_AMOUNT","value_minor":99,"currency":"EUR","void_kind":"RESTORE","attributes":{"a":1},"updated":1003,"created":1001},"ids":[4099,5123]}
 `
 
 var selectOutbox = shard.SQL("SELECT coupon_id, version, payload FROM outbox_# ORDER BY id")
@@ -52,8 +53,8 @@ func testOutbox(t *testing.T, p *couponsql.Platform) {
 	before := len(outbox(t, p.Cluster, next.ID))
 	for _, do := range []func(coupon.Tx) error{
 		func(tx coupon.Tx) error { return tx.Add(coupons) },
-		func(tx coupon.Tx) error { _, err := tx.Change(next, e); return err },
-		func(tx coupon.Tx) error { _, err := tx.Change(next, e); return err }, // too late
+		func(tx coupon.Tx) error { return tx.Change(next, e) },
+		func(tx coupon.Tx) error { return tx.Change(next, e) }, // too late
 		func(tx coupon.Tx) error {
 			_, err := tx.IssueAll([]coupon.Ref{{ID: coupons[1].ID}, {ID: coupons[0].ID}, {ID: coupons[2].ID}}, ordered)
 			return err
@@ -64,7 +65,7 @@ func testOutbox(t *testing.T, p *couponsql.Platform) {
 		},
 		func(tx coupon.Tx) error { return tx.Add(nil) },
 	} {
-		if err := p.Store.Write(t.Context(), next.ID, do); err != nil {
+		if err := p.Store.Write(t.Context(), next.ID, do); err != nil && !errors.Is(err, shard.ErrNoMatch) {
 			t.Fatal(err)
 		}
 	}

@@ -113,8 +113,8 @@ func testOpenedBySeveral(t *testing.T, o couponsql.Options) {
 
 func testNewerSchema(t *testing.T, k kind, o couponsql.Options) {
 	for _, c := range []struct{ db, set, back, want string }{
-		{o.Shards[4].At, "UPDATE shard_schema SET version = 99 WHERE shard = 17", "UPDATE shard_schema SET version = 2 WHERE shard = 17",
-			"schema of shard 17 in database db4: couponsql: the schema has version 99, this program knows 2: use a newer program"},
+		{o.Shards[4].At, "UPDATE shard_schema SET version = 99 WHERE shard = 17", "UPDATE shard_schema SET version = 3 WHERE shard = 17",
+			"schema of shard 17 in database db4: couponsql: the schema has version 99, this program knows 3: use a newer program"},
 		{o.Control.At, "UPDATE control_schema SET version = 99", "UPDATE control_schema SET version = 1",
 			"schema of the control database: couponsql: the schema has version 99, this program knows 2: use a newer program"},
 	} {
@@ -250,10 +250,14 @@ func tables(t *testing.T, d shard.Dialect, of string) map[string][]string {
 	table := regexp.MustCompile(`(?s)^CREATE TABLE IF NOT EXISTS (\S+) \((.*)\)`)
 	column := regexp.MustCompile(`(?m)^  ([a-z_]+) `)
 	for _, s := range slices.Concat(steps...) {
+		if dropped, is := strings.CutPrefix(s, "DROP TABLE "); is {
+			delete(all, dropped)
+		}
 		m := table.FindStringSubmatch(s)
 		if m == nil {
 			continue
 		}
+		all[m[1]] = nil
 		for _, c := range column.FindAllStringSubmatch(m[2], -1) {
 			all[m[1]] = append(all[m[1]], c[1])
 		}

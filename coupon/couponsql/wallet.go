@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/tallystick/tallystick/coupon"
+	"github.com/tallystick/tallystick/shard"
 )
 
 // How many rows of a wallet one page looks at, and one query of it.
@@ -20,14 +21,29 @@ var (
 		WHERE user_id = ? AND {beyond valid_until, coupon_id}
 		ORDER BY valid_until, coupon_id LIMIT ?`)
 
-	upsertWallet = upsertingNewer("user_coupon_#", 2, "user_id", "coupon_id", "valid_until", "status", "campaign_id", "code", "order_no",
-		"value_minor", "currency", "valid_from", "reserved_until", "redeemed_order", "redeemed_at", "version")
+	walletColumns = []string{"user_id", "coupon_id", "valid_until", "status", "campaign_id", "code", "order_no",
+		"value_minor", "currency", "valid_from", "reserved_until", "redeemed_order", "redeemed_at", "version"}
+	insertWallet = shard.SQL(inserting("user_coupon_#", walletColumns))
+	upsertWallet = upsertingNewer("user_coupon_#", 2, walletColumns...)
+	updateWallet = shard.SQL(`UPDATE user_coupon_# SET valid_until = ?, status = ?, reserved_until = ?, redeemed_order = ?, redeemed_at = ?, version = ?
+		WHERE user_id = ? AND coupon_id = ?`)
 )
 
+func walletRow(c coupon.Coupon) []any {
+	return []any{c.User, c.ID, millis(c.Valid.Until), c.Status, c.Campaign, c.Code.Symbols(), c.Order,
+		c.Value.Minor, c.Value.Currency, millis(c.Valid.From), millis(c.ReservedUntil), c.RedeemedOrder, millis(c.RedeemedAt), c.Version}
+}
+
 // Keep writes a coupon into its user's wallet unless a newer version is there.
-func (t tx) Keep(c coupon.Coupon) error {
-	return t.write.Queue(t.in(upsertWallet), c.User, c.ID, millis(c.Valid.Until), c.Status, c.Campaign, c.Code.Symbols(), c.Order,
-		c.Value.Minor, c.Value.Currency, millis(c.Valid.From), millis(c.ReservedUntil), c.RedeemedOrder, millis(c.RedeemedAt), c.Version)
+func (t tx) Keep(c coupon.Coupon) error { return t.write.Queue(t.in(upsertWallet), walletRow(c)...) }
+
+// KeepNew puts a coupon into its user's wallet, where it was not yet.
+func (t tx) KeepNew(c coupon.Coupon) error { return t.write.Queue(insertWallet, walletRow(c)...) }
+
+// KeepStatus brings the coupon's row in its user's wallet up to date.
+func (t tx) KeepStatus(c coupon.Coupon) error {
+	return t.write.Queue(updateWallet, millis(c.Valid.Until), c.Status, millis(c.ReservedUntil), c.RedeemedOrder, millis(c.RedeemedAt), c.Version,
+		c.User, c.ID)
 }
 
 // Wallet returns a page of a user's wallet.

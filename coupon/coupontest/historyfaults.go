@@ -43,20 +43,22 @@ func (t faultyTx) Coupon(id coupon.ID) (coupon.Coupon, error) {
 }
 
 // Change writes a coupon, or only says so.
-func (t faultyTx) Change(c coupon.Coupon, e coupon.Event) (bool, error) {
+func (t faultyTx) Change(c coupon.Coupon, e coupon.Event) error {
 	if t.f.Fault == "lost void" && e.Type == coupon.WasVoided {
-		return true, nil
+		return nil
 	}
-	won, err := t.Tx.Change(c, e)
 	if t.f.Fault != "claim of a taken coupon" || e.Type != coupon.WasClaimed {
-		return won, err
+		return t.Tx.Change(c, e)
 	}
 	t.f.mu.Lock()
 	defer t.f.mu.Unlock()
-	if won && t.f.taken == nil {
+	switch {
+	case t.f.taken == nil:
 		t.f.taken = &c
+	case t.f.taken.ID == c.ID:
+		return nil
 	}
-	return won || c.ID == t.f.taken.ID, err
+	return t.Tx.Change(c, e)
 }
 
 // Advance returns coupons of the stock, and one that was claimed.

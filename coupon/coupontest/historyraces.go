@@ -11,12 +11,11 @@ import (
 	"github.com/tallystick/tallystick/shard"
 )
 
-// A Hooked store tells when a flow is between two of its calls, so that a test
-// can have another process do something there. Hooks may be nil.
+// A Hooked store tells when a flow is about to write, so that a test can have
+// another process do something there.
 type Hooked struct {
 	coupon.Store
-	BeforeWrite func(key shard.Key)
-	AfterCoupon func(coupon.Coupon) // within the transaction that has read it
+	BeforeWrite func(key shard.Key) // nil: nobody is told
 }
 
 // Write runs fn in a transaction of the store.
@@ -24,25 +23,10 @@ func (h *Hooked) Write(ctx context.Context, key shard.Key, fn func(coupon.Tx) er
 	if h.BeforeWrite != nil {
 		h.BeforeWrite(key)
 	}
-	return h.Store.Write(ctx, key, func(tx coupon.Tx) error { return fn(hookedTx{tx, h}) })
-}
-
-type hookedTx struct {
-	coupon.Tx
-	hooks *Hooked
-}
-
-// Coupon returns a coupon of the store.
-func (t hookedTx) Coupon(id coupon.ID) (coupon.Coupon, error) {
-	c, err := t.Tx.Coupon(id)
-	if t.hooks.AfterCoupon != nil {
-		t.hooks.AfterCoupon(c)
-	}
-	return c, err
+	return h.Store.Write(ctx, key, fn)
 }
 
 // TestRaces checks what two processes come to that do the same at the same time.
-// Their databases let one write while the other is within a transaction.
 func TestRaces(t *testing.T, processes [2]Platform) {
 	r := races{processes, new(Workers), new(counting)}
 	t.Run("OneClaimDrivenTwice", r.oneClaimDrivenTwice)
@@ -63,8 +47,8 @@ func (r races) world(t *testing.T, i int, step func(string)) (*World, *Hooked) {
 	return newWorld(t, hooks, r.processes[i].Control, r.workers, r.numbers, coupon.Options{Step: step}), hooks
 }
 
-// oneClaimDrivenTwice has a second process bind the coupon of a pending claim
-// after the first has seen it free, and stop before it says so.
+// oneClaimDrivenTwice has a second process bind the coupon of a pending claim that
+// the first is about to bind, and stop before it says so.
 func (r races) oneClaimDrivenTwice(t *testing.T) {
 	bound, goOn := make(chan struct{}), make(chan struct{})
 	first, hooks := r.world(t, 0, nil)
@@ -80,7 +64,10 @@ func (r races) oneClaimDrivenTwice(t *testing.T) {
 	Pend(t, first.Store, coupon.Claim{User: ann, Campaign: c.ID, Request: "r1", Number: 1, Coupon: ref.ID, Code: ref.Code})
 	var once sync.Once
 	other := make(chan error, 1)
-	hooks.AfterCoupon = func(seen coupon.Coupon) {
+	hooks.BeforeWrite = func(key shard.Key) {
+		if key != ref.ID {
+			return
+		}
 		once.Do(func() {
 			go func() { other <- errOf(second.Claim(t.Context(), c.ID, call(ann, "", "r1"))) }()
 			<-bound
@@ -160,8 +147,8 @@ func (r races) bindRefusedAndMade(t *testing.T) {
 	wallet(t, first, ann, must(first.Get(t.Context(), byID(coupons[0]), ann))(t).Coupon)
 }
 
-// oneVoidAskedTwice has a second process make the same void after the first has
-// read the coupon.
+// oneVoidAskedTwice has a second process make the void that the first is about to
+// make.
 func (r races) oneVoidAskedTwice(t *testing.T) {
 	first, hooks := r.world(t, 0, nil)
 	second, _ := r.world(t, 1, nil)
@@ -170,7 +157,7 @@ func (r races) oneVoidAskedTwice(t *testing.T) {
 	id := must(first.claim(t.Context(), c.ID, ann, "r1"))(t).Coupon.ID
 	must(first.Redeem(t.Context(), coupon.Target{ID: id}, call(ann, "o1", "")))(t)
 	var once sync.Once
-	hooks.AfterCoupon = func(coupon.Coupon) {
+	hooks.BeforeWrite = func(shard.Key) {
 		once.Do(func() { must(second.Void(t.Context(), id, call("", "o1", "v1")))(t) })
 	}
 	if got := must(first.Void(t.Context(), id, call("", "o1", "v1")))(t); !got.Replayed || got.Coupon.Status != coupon.Issued {

@@ -31,6 +31,7 @@ func TestStore(t *testing.T, open func(t *testing.T) coupon.Store) {
 		"issuing":             testIssueAll,
 		"races of issuing":    testIssueRace,
 		"wallet":              testWallet,
+		"wallet keeps status": testWalletKeepsStatus,
 		"wallet by status":    testWalletStatus,
 		"long wallet":         testLongWallet,
 		"claims":              testClaims,
@@ -86,7 +87,7 @@ func (s *storeTest) coupon(at shard.Shard) coupon.Coupon {
 	return coupon.Coupon{
 		ID: coupon.ID(s.lastID.Add(1)<<10) + coupon.ID(at), Code: s.codes.New(at), Campaign: s.campaign,
 		Kind: coupon.FixedAmount, Value: coupon.Amount{Minor: 1250, Currency: "EUR"},
-		VoidPolicy: coupon.VoidPolicy{Kind: coupon.Restore, Days: 3}, Attributes: json.RawMessage(`{"b": "ü",  "a":1}`),
+		VoidPolicy: coupon.VoidPolicy{Kind: coupon.Restore, Days: 3}, Attributes: json.RawMessage(`{"b":"ü <&>","a":1}`),
 		Version: 1, Created: day(1), Updated: day(1),
 	}
 }

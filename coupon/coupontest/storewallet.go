@@ -92,6 +92,29 @@ func testWallet(t *testing.T, s *storeTest) {
 	equal(t, got, all)
 }
 
+// testWalletKeepsStatus: what changes in a coupon that has its user is brought into
+// the wallet's row, and what is in no wallet comes into none. What is new is in none.
+func testWalletKeepsStatus(t *testing.T, s *storeTest) {
+	user := s.user(9, "keeps")
+	c := s.kept(user, day(20))
+	s.keep(t, c)
+	next := c
+	next.Version, next.Status, next.Valid.Until = 8, coupon.Redeemed, day(25)
+	next.ReservedUntil, next.RedeemedOrder, next.RedeemedAt = day(3), "by", day(4)
+	absent, fresh := s.kept(user, day(21)), s.kept(user, day(26))
+	s.write(t, shard.Text(user), func(tx coupon.Tx) error {
+		for _, c := range []coupon.Coupon{next, absent} {
+			if err := tx.KeepStatus(c); err != nil {
+				return err
+			}
+		}
+		return tx.KeepNew(fresh)
+	})
+	wantErr(t, s.Write(t.Context(), shard.Text(user), func(tx coupon.Tx) error { return tx.KeepNew(next) }), shard.ErrDuplicate)
+	got, _ := s.walk(t, user, coupon.WalletFilter{}, 4)
+	equal(t, got, []coupon.Coupon{next, fresh})
+}
+
 // testWalletStatus has a coupon of each status, computed ones included.
 func testWalletStatus(t *testing.T, s *storeTest) {
 	user, now := s.user(11, "status"), day(10)
