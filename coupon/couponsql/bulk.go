@@ -31,11 +31,11 @@ func (t tx) Add(coupons []coupon.Coupon) error {
 		}
 		refs[i] = coupon.Ref{ID: other.ID, Code: other.Code}
 	}
-	body, err := c.EncodeBody()
+	body, err := bodyOf(c)
 	if err != nil {
 		return err
 	}
-	_, err = t.write.Exec(t.in(insertCoupons), c.Campaign, c.Status, c.Version, millis(c.Created), string(body), list(refs))
+	_, err = t.write.Exec(t.in(insertCoupons), c.Campaign, c.Status, c.Version, millis(c.Created), body, list(refs))
 	if err != nil {
 		return err
 	}
@@ -50,11 +50,11 @@ func (t tx) IssueAll(refs []coupon.Ref, c coupon.Coupon) ([]coupon.Ref, error) {
 	if err != nil || len(free) == 0 {
 		return nil, err
 	}
-	body, err := c.EncodeBody()
+	body, err := bodyOf(c)
 	if err != nil {
 		return nil, err
 	}
-	n, err := t.write.Exec(t.in(issueListed), listedArgs(t.Dialect(), list(free), c.Status, c.Version, string(body))...)
+	n, err := t.write.Exec(t.in(issueListed), listedArgs(t.Dialect(), list(free), c.Status, c.Version, body)...)
 	if err == nil && int(n) != len(free) {
 		err = fmt.Errorf("couponsql: %d of %d locked coupons were issued", n, len(free))
 	}

@@ -1,6 +1,8 @@
 package couponsql
 
 import (
+	"strings"
+
 	"github.com/tallystick/tallystick/coupon"
 	"github.com/tallystick/tallystick/shard"
 )
@@ -86,14 +88,26 @@ func (t tx) Change(c coupon.Coupon, e coupon.Event) error {
 	return t.publish(coupon.Message{Event: e, Coupon: c})
 }
 
-func (t tx) update(c coupon.Coupon) error {
+// bodySize is the bytes that a body has at least, beside its attributes: enough for
+// one that is redeemed. A row that keeps its size is changed where it is; one that
+// grows moves, and its page splits when it is full.
+const bodySize = 352
+
+// bodyOf returns a coupon's body, with spaces up to that size.
+func bodyOf(c coupon.Coupon) (string, error) {
 	body, err := c.EncodeBody()
+	room := bodySize + len(c.Attributes) - len(body)
+	return string(body) + strings.Repeat(" ", max(0, room)), err
+}
+
+func (t tx) update(c coupon.Coupon) error {
+	body, err := bodyOf(c)
 	if err != nil {
 		return err
 	}
 	if *t.held == (held{c.ID, c.Version - 1}) {
 		t.held.version = c.Version
-		return t.write.Queue(updateHeld, c.Code.Symbols(), c.Status, c.Version, string(body), c.ID)
+		return t.write.Queue(updateHeld, c.Code.Symbols(), c.Status, c.Version, body, c.ID)
 	}
-	return t.write.Must(updateCoupon, c.Code.Symbols(), c.Status, c.Version, string(body), c.ID, c.Version-1)
+	return t.write.Must(updateCoupon, c.Code.Symbols(), c.Status, c.Version, body, c.ID, c.Version-1)
 }
