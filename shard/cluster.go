@@ -84,7 +84,8 @@ func (c *Cluster) SetMap(m Map) error {
 func Same(a, b Key) bool { return a.Bucket().Shard() == b.Bucket().Shard() }
 
 // Write runs fn in a transaction on the shard of key and commits it if fn
-// returns nil. An error of fn rolls back and is returned. fn runs again where
+// returns nil. An error of fn rolls back and is returned, unless the fence could
+// not be passed: then that is. fn runs again where
 // the shard moved in between or the database gave the transaction up, so it
 // must do nothing but work on its [Tx] and set its results afresh.
 func (c *Cluster) Write(ctx context.Context, key Key, fn func(*Tx) error) error {

@@ -14,6 +14,9 @@ type Database interface {
 	// transaction reads what is committed and sees its own writes. After a
 	// deadlock it may run fn again. Once a statement met ErrBusy or
 	// ErrUnavailable, none follows and nothing is committed, whatever fn returns.
+	// Statements whose caller waits for nothing or for a match, see [WaitOf], may
+	// be sent later; of [MariaDB] the first such one of a transaction, if a query
+	// follows, has to answer before it, in the same rows.
 	Write(ctx context.Context, fn func(Conn) error) error
 	// Read runs fn outside a transaction. Its statements may run on several
 	// connections.

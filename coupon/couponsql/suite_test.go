@@ -103,7 +103,7 @@ func testKind(t *testing.T, k kind, o couponsql.Options) {
 	t.Run("open", func(t *testing.T) { testOpenGoesOnWhereItDied(t, k, o) })
 	t.Run("another database", func(t *testing.T) { testAnotherDatabase(t, k, o) })
 	t.Run("another control database", func(t *testing.T) { testAnotherControl(t, k, o) })
-	t.Run("older schema", func(t *testing.T) { testOlderSchema(t, o) })
+	t.Run("unreleased schema", func(t *testing.T) { testUnreleasedSchema(t, o) })
 	t.Run("newer schema", func(t *testing.T) { testNewerSchema(t, k, o) })
 	p := open(t, o)
 	t.Run("store", func(t *testing.T) {

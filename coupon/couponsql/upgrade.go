@@ -33,9 +33,10 @@ var (
 	selectShardVersion  = shard.SQL("SELECT version FROM shard_schema WHERE shard = #")
 	replaceShardVersion = shard.SQL("REPLACE INTO shard_schema (shard, version) VALUES (#, ?)")
 
-	// The lock is the session's, of the whole server. It ends with the connection.
-	lockSchema   = shard.SQL("SELECT GET_LOCK('tallystick_schema_#', 50)") // s
-	unlockSchema = shard.SQL("SELECT RELEASE_LOCK('tallystick_schema_#')")
+	countUnreleased = wording{
+		mariadb: shard.SQL("SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name = 'coupon_instance_#'"),
+		sqlite:  shard.SQL("SELECT COUNT(*) FROM sqlite_master WHERE type = 'table' AND name = 'coupon_instance_#'"),
+	}
 )
 
 // upgradeShards brings the tables of the shards in some databases, by the map, up
@@ -72,28 +73,16 @@ func upgradeShards(ctx context.Context, m shard.Map, databases map[string]shard.
 	return work.Wait()
 }
 
-// upgradeShard runs the steps that a shard lacks, one process at a time. On MariaDB
-// each statement that makes a table commits, the fence with it: a step may be
-// repeated after a process died in it, and another lock keeps the others out. After
-// a failure the caller closes the database, which releases it.
+// upgradeShard runs the steps that a shard lacks. On MariaDB each statement that
+// makes a table commits, the fence with it; that is why steps may be repeated.
 func upgradeShard(t *shard.Tx) error {
-	if t.Dialect() == shard.SQLite {
-		return runShardSteps(t)
-	}
-	var locked sql.NullInt64
-	if err := t.QueryRow(lockSchema).Scan(&locked); err != nil {
+	var unreleased int
+	if err := t.QueryRow(countUnreleased.in(t.Dialect())).Scan(&unreleased); err != nil {
 		return err
 	}
-	if locked.Int64 != 1 {
-		return errors.New("another process has been changing the schema for 50 s: try again when it is done")
+	if unreleased > 0 {
+		return fmt.Errorf("couponsql: table coupon_instance_%02d is of a version before the first release, whose coupons this program cannot read: use that version, or empty databases", t.Shard())
 	}
-	if err := runShardSteps(t); err != nil {
-		return err
-	}
-	return t.QueryRow(unlockSchema).Scan(&locked)
-}
-
-func runShardSteps(t *shard.Tx) error {
 	version, err := scanVersion(t.QueryRow(selectShardVersion))
 	if err != nil {
 		return err

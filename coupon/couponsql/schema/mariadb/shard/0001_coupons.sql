@@ -1,30 +1,16 @@
 -- Texts are compared byte for byte. Times are milliseconds since 1970 in UTC,
 -- 0 for none.
 
-CREATE TABLE IF NOT EXISTS coupon_instance_# (
-  id             BIGINT       NOT NULL PRIMARY KEY,
-  campaign_id    BIGINT       NOT NULL,
-  code           VARCHAR(64)  NOT NULL,
-  status         TINYINT      NOT NULL,
-  version        INT UNSIGNED NOT NULL,
-  user_id        VARCHAR(64)  NOT NULL DEFAULT '',
-  order_no       VARCHAR(64)  NOT NULL DEFAULT '',
-  issued_at      BIGINT       NOT NULL DEFAULT 0,
-  valid_from     BIGINT       NOT NULL DEFAULT 0,
-  valid_until    BIGINT       NOT NULL DEFAULT 0,
-  reserved_order VARCHAR(64)  NOT NULL DEFAULT '',
-  reserved_until BIGINT       NOT NULL DEFAULT 0,
-  redeemed_order VARCHAR(64)  NOT NULL DEFAULT '',
-  redeemed_user  VARCHAR(64)  NOT NULL DEFAULT '',
-  redeemed_at    BIGINT       NOT NULL DEFAULT 0,
-  kind           VARCHAR(32)  NOT NULL,
-  value_minor    BIGINT       NOT NULL,
-  currency       VARCHAR(3)   NOT NULL,
-  void_kind      VARCHAR(32)  NOT NULL,
-  void_days      SMALLINT     NOT NULL DEFAULT 0,
-  attributes     VARCHAR(1024) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NULL,
-  created_at     BIGINT       NOT NULL,
-  updated_at     BIGINT       NOT NULL,
+-- A coupon's columns are what statements ask for and keys are made of; all else is
+-- its body, as JSON.
+CREATE TABLE IF NOT EXISTS coupon_# (
+  id          BIGINT        NOT NULL PRIMARY KEY,
+  campaign_id BIGINT        NOT NULL,
+  code        VARCHAR(64)   NOT NULL,
+  status      TINYINT       NOT NULL,
+  version     INT UNSIGNED  NOT NULL,
+  created_at  BIGINT        NOT NULL,
+  body        VARCHAR(4096) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
   UNIQUE KEY code (code),
   KEY campaign (campaign_id, id)
 ) ENGINE=InnoDB DEFAULT CHARACTER SET ascii COLLATE ascii_bin;

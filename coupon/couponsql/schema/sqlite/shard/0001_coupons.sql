@@ -1,33 +1,19 @@
 -- Texts are compared byte for byte. Times are milliseconds since 1970 in UTC,
 -- 0 for none.
 
-CREATE TABLE IF NOT EXISTS coupon_instance_# (
-  id             INTEGER PRIMARY KEY,
-  campaign_id    INTEGER NOT NULL,
-  code           TEXT    NOT NULL,
-  status         INTEGER NOT NULL,
-  version        INTEGER NOT NULL,
-  user_id        TEXT    NOT NULL DEFAULT '',
-  order_no       TEXT    NOT NULL DEFAULT '',
-  issued_at      INTEGER NOT NULL DEFAULT 0,
-  valid_from     INTEGER NOT NULL DEFAULT 0,
-  valid_until    INTEGER NOT NULL DEFAULT 0,
-  reserved_order TEXT    NOT NULL DEFAULT '',
-  reserved_until INTEGER NOT NULL DEFAULT 0,
-  redeemed_order TEXT    NOT NULL DEFAULT '',
-  redeemed_user  TEXT    NOT NULL DEFAULT '',
-  redeemed_at    INTEGER NOT NULL DEFAULT 0,
-  kind           TEXT    NOT NULL,
-  value_minor    INTEGER NOT NULL,
-  currency       TEXT    NOT NULL,
-  void_kind      TEXT    NOT NULL,
-  void_days      INTEGER NOT NULL DEFAULT 0,
-  attributes     TEXT,
-  created_at     INTEGER NOT NULL,
-  updated_at     INTEGER NOT NULL
+-- A coupon's columns are what statements ask for and keys are made of; all else is
+-- its body, as JSON.
+CREATE TABLE IF NOT EXISTS coupon_# (
+  id          INTEGER PRIMARY KEY,
+  campaign_id INTEGER NOT NULL,
+  code        TEXT    NOT NULL,
+  status      INTEGER NOT NULL,
+  version     INTEGER NOT NULL,
+  created_at  INTEGER NOT NULL,
+  body        TEXT    NOT NULL
 ) STRICT;
-CREATE UNIQUE INDEX IF NOT EXISTS coupon_instance_#_code ON coupon_instance_# (code);
-CREATE INDEX IF NOT EXISTS coupon_instance_#_campaign ON coupon_instance_# (campaign_id, id);
+CREATE UNIQUE INDEX IF NOT EXISTS coupon_#_code ON coupon_# (code);
+CREATE INDEX IF NOT EXISTS coupon_#_campaign ON coupon_# (campaign_id, id);
 
 -- once is what may happen to a coupon only once: an order that redeems, a
 -- request that voids.
