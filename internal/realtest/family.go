@@ -8,7 +8,9 @@ import (
 	"os/exec"
 	"os/user"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -78,12 +80,19 @@ func killFamily(pid int) error {
 
 // alive reports whether a process runs still; a zombie does not.
 func alive(pid int) bool {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return false
-	}
+	s := stateIn(fmt.Sprintf("/proc/%d/stat", pid))
+	return s != "" && s != "Z" && s != "X"
+}
+
+// stateIn returns the letter of the state in a stat file of /proc, or "" when the
+// process or thread is gone.
+func stateIn(file string) string {
+	stat, _ := os.ReadFile(file)
 	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
-	return len(fields) > 0 && string(fields[0]) != "Z" && string(fields[0]) != "X"
+	if len(fields) == 0 {
+		return ""
+	}
+	return string(fields[0])
 }
 
 // signalFamily sends sig to pid and then to its children: the connections of
@@ -104,6 +113,16 @@ func signalFamily(pid int, sig syscall.Signal) error {
 		}
 	}
 	return errs
+}
+
+// frozen reports whether no thread of a process goes on, as far as /proc tells.
+// SIGSTOP returns before those on other processors have stopped.
+func frozen(pid int) bool {
+	stats, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/[0-9]*/stat", pid))
+	return !slices.ContainsFunc(stats, func(file string) bool {
+		s := stateIn(file)
+		return s != "" && !strings.Contains("TtZX", s)
+	})
 }
 
 // children returns the processes whose parent is pid. It knows of none where

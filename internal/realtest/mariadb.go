@@ -2,6 +2,7 @@ package realtest
 
 import (
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -104,7 +105,7 @@ func startMariaDB(settings []string) (*MariaDBServer, error) {
 
 func mariadbArgs(port int, settings []string) []string {
 	defaults := []string{
-		"datadir=./data", "port=" + strconv.Itoa(port), "socket=socket", "bind-address=127.0.0.1",
+		"datadir=./data", "tmpdir=.", "port=" + strconv.Itoa(port), "socket=socket", "bind-address=127.0.0.1",
 		"skip-name-resolve", "innodb-flush-log-at-trx-commit=0", "innodb-file-per-table=0",
 		"innodb-buffer-pool-size=64M", "innodb-log-file-size=32M", "max-connections=500",
 	}
@@ -128,6 +129,7 @@ var mariadbTemplate = sync.OnceValues(func() (string, error) {
 	}
 	cmd := exec.Command("mariadb-install-db", "--no-defaults", "--auth-root-authentication-method=normal",
 		"--skip-test-db", "--datadir="+dir)
+	cmd.Env = append(os.Environ(), "TMPDIR="+dir) // in a folder that they share, a server that starts removes others' tables
 	if err := makes(cmd, mariadbUser, dir); err != nil {
 		return "", err
 	}

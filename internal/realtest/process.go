@@ -121,12 +121,16 @@ func (p *Process) Kill() {
 }
 
 // Pause freezes the program where it stands: its connections stay open and
-// nothing answers.
+// nothing answers from when it returns.
 func (p *Process) Pause() {
 	p.t.Helper()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.check(p.signal(syscall.SIGSTOP))
+	err := p.signal(syscall.SIGSTOP)
+	if err == nil {
+		err = p.awaitFrozen()
+	}
+	p.check(err)
 }
 
 // Resume undoes [Process.Pause].
@@ -197,6 +201,21 @@ func (p *Process) down(how func(*life) error) error {
 
 func (p *Process) endedByItself(l *life) error {
 	return fmt.Errorf("has ended by itself (%v); the end of its log:\n%s", l.err, p.logTail())
+}
+
+// awaitFrozen waits until the program and its children have stopped.
+func (p *Process) awaitFrozen() error {
+	pid := p.life.process.Pid
+	deadline := time.Now().Add(stopLimit)
+	for _, one := range append(children(pid), pid) {
+		for !frozen(one) {
+			if time.Now().After(deadline) {
+				return fmt.Errorf("process %d does not stop", one)
+			}
+			time.Sleep(pollEvery)
+		}
+	}
+	return nil
 }
 
 func (p *Process) signal(sig syscall.Signal) error {
