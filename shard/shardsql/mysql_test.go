@@ -251,3 +251,16 @@ func TestATextIsOneStatementForItsCaller(t *testing.T) {
 		t.Error("two statements were run")
 	}
 }
+
+// TestOnlyARowThatHadToMatchIsNoMatch: its error is that of a number out of range,
+// which statements of callers may have, too.
+func TestOnlyARowThatHadToMatchIsNoMatch(t *testing.T) {
+	db := openMySQL(t, realtest.MariaDBDSN(t))
+	err := db.Write(t.Context(), func(c shard.Conn) error {
+		_, err := c.ExecContext(t.Context(), "SET @n = 9223372036854775807 + 1")
+		return err
+	})
+	if err == nil || errors.Is(err, shard.ErrNoMatch) {
+		t.Errorf("%v, want that the number is out of range", err)
+	}
+}

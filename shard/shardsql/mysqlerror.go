@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"regexp"
+	"strings"
 
 	"github.com/go-sql-driver/mysql"
 
@@ -22,8 +23,6 @@ type mysqlErrors struct{}
 var mysqlMeaning = map[uint16]error{
 	1062: shard.ErrDuplicate, // duplicate entry
 	1586: shard.ErrDuplicate, // the same, with the key's name
-
-	1242: shard.ErrNoMatch, // a subquery with several rows, which only [matched] has
 
 	1205: shard.ErrBusy, // lock wait timeout, and NOWAIT on MariaDB
 	1213: shard.ErrBusy, // deadlock
@@ -49,6 +48,7 @@ var mysqlMeaning = map[uint16]error{
 const (
 	noSuchTable = 1146
 	deadlock    = 1213
+	outOfRange  = 1690
 )
 
 // mysqlShardTable finds a shard's table, which stands behind its database's name,
@@ -58,8 +58,11 @@ var mysqlShardTable = regexp.MustCompile(`\.\w+_\d\d\b`)
 func (mysqlErrors) tell(err error) (told error, over bool) {
 	if answer, ok := errors.AsType[*mysql.MySQLError](err); ok {
 		meaning := mysqlMeaning[answer.Number]
-		if answer.Number == noSuchTable && mysqlShardTable.MatchString(answer.Message) {
+		switch {
+		case answer.Number == noSuchTable && mysqlShardTable.MatchString(answer.Message):
 			meaning = shard.ErrMoved
+		case answer.Number == outOfRange && strings.Contains(answer.Message, "row_count()"): // of [matched]
+			meaning = shard.ErrNoMatch
 		}
 		if meaning == nil {
 			return err, false
@@ -82,15 +85,15 @@ func (e mysqlErrors) tellCommit(err error) error {
 	return fmt.Errorf("%w: %w", shard.ErrUnknown, err)
 }
 
-// refused: a value that does not fit, a key that is there, a table, a column or a
-// row that is not. No COMMIT is answered so, because no check waits for it.
+// refused: a value that does not fit, a key that is there, a table or a column that
+// is not. No COMMIT is answered so, because no check waits for it.
 func (mysqlErrors) refused(err error) bool {
 	answer, ok := errors.AsType[*mysql.MySQLError](err)
 	if !ok {
 		return false
 	}
 	switch string(answer.SQLState[:2]) {
-	case "21", "22", "23", "42":
+	case "22", "23", "42":
 		return true
 	}
 	return false
