@@ -27,7 +27,9 @@ const (
 )
 
 // worded makes a statement in which {list} stands for a list; {lock} for what
-// keeps the rows of a SELECT locked; and {beyond a, b} for being greater than a
+// keeps the rows of a SELECT locked; {by key} for finding the row of an UPDATE by
+// its primary key, where the server may take another whose columns it begins with
+// and which it then has to buffer because it changes; and {beyond a, b} for being greater than a
 // pair of values, with three arguments: the first, the first again and the second.
 //
 // SQLite lets one transaction write at a time: there is nothing to lock. It seeks
@@ -35,9 +37,9 @@ const (
 func worded(text string) wording {
 	beyond := regexp.MustCompile(`{beyond (\w+), (\w+)}`)
 	return wording{
-		mariadb: shard.SQL(strings.NewReplacer("{list}", mariadbList, "{lock}", "FOR UPDATE").
+		mariadb: shard.SQL(strings.NewReplacer("{list}", mariadbList, "{lock}", "FOR UPDATE", "{by key}", "FORCE INDEX (PRIMARY)").
 			Replace(beyond.ReplaceAllString(text, "($1 > ? OR $1 = ? AND $2 > ?)"))),
-		sqlite: shard.SQL(strings.NewReplacer("{list}", sqliteList, "{lock}", "").
+		sqlite: shard.SQL(strings.NewReplacer("{list}", sqliteList, "{lock}", "", "{by key}", "").
 			Replace(beyond.ReplaceAllString(text, "? IS NOT NULL AND ($1, $2) > (?, ?)"))),
 	}
 }

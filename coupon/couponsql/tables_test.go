@@ -151,6 +151,27 @@ func testWalletRows(t *testing.T, p *couponsql.Platform, o couponsql.Options) {
 	}
 }
 
+// TestWalletRowIsFoundByItsKey: the index of the pages begins with the user, too.
+func TestWalletRowIsFoundByItsKey(t *testing.T) {
+	o := mariadb(t).options(8)
+	p := open(t, o)
+	const home = shard.Shard(9)
+	db := rawDatabase(t, o, p.Cluster.Map().Shards[home].Database)
+	var text []byte
+	db.scan(t, "EXPLAIN FORMAT=JSON "+couponsql.WalletUpdate(db.dialect).On(home), []any{5000, 2, 0, "o", 7, 3, "somebody", 1}, &text)
+	var plan struct {
+		Block struct {
+			Table struct {
+				Key   string   `json:"key"`
+				Parts []string `json:"used_key_parts"`
+			} `json:"table"`
+		} `json:"query_block"`
+	}
+	if err := json.Unmarshal(text, &plan); err != nil || plan.Block.Table.Key != "PRIMARY" || len(plan.Block.Table.Parts) != 2 {
+		t.Errorf("%v:\n%s", err, text)
+	}
+}
+
 // A raw database is one around the platform.
 type raw struct {
 	*sql.DB

@@ -25,7 +25,7 @@ var (
 		"value_minor", "currency", "valid_from", "reserved_until", "redeemed_order", "redeemed_at", "version"}
 	insertWallet = shard.SQL(inserting("user_coupon_#", walletColumns))
 	upsertWallet = upsertingNewer("user_coupon_#", 2, walletColumns...)
-	updateWallet = shard.SQL(`UPDATE user_coupon_# SET valid_until = ?, status = ?, reserved_until = ?, redeemed_order = ?, redeemed_at = ?, version = ?
+	updateWallet = worded(`UPDATE user_coupon_# {by key} SET valid_until = ?, status = ?, reserved_until = ?, redeemed_order = ?, redeemed_at = ?, version = ?
 		WHERE user_id = ? AND coupon_id = ?`)
 )
 
@@ -42,7 +42,7 @@ func (t tx) KeepNew(c coupon.Coupon) error { return t.write.Queue(insertWallet, 
 
 // KeepStatus brings the coupon's row in its user's wallet up to date.
 func (t tx) KeepStatus(c coupon.Coupon) error {
-	return t.write.Queue(updateWallet, millis(c.Valid.Until), c.Status, millis(c.ReservedUntil), c.RedeemedOrder, millis(c.RedeemedAt), c.Version,
+	return t.write.Queue(t.in(updateWallet), millis(c.Valid.Until), c.Status, millis(c.ReservedUntil), c.RedeemedOrder, millis(c.RedeemedAt), c.Version,
 		c.User, c.ID)
 }
 
