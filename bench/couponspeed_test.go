@@ -360,7 +360,7 @@ func couponPace(t *testing.T, r *results) {
 
 // couponReport writes the table and what follows from it.
 func couponReport(t *testing.T, r *results, rounds int, d time.Duration, kinds int, of func(int) (string, []effort)) {
-	r.section("Coupons: claims and redemptions", fmt.Sprintf("One MariaDB with durable commits, 8 databases of 4 shards, 16 callers in this process, medians of %d interleaved rounds of %v. A claim and a redemption write coupon, ledger, event and wallet behind the fence.", rounds, d))
+	r.section("Coupons: claims and redemptions", fmt.Sprintf("One MariaDB with durable commits, 8 databases of 4 shards, 16 callers in this process, medians of %d interleaved rounds of %v. A claim and a redemption write coupon, ledger (with the event) and wallet behind the fence.", rounds, d))
 	r.table("what", "/s", "us CPU of the server", "us CPU of the service")
 	middle := func(i int, of_ func(effort) float64) float64 {
 		_, paces := of(i)

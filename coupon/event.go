@@ -17,9 +17,12 @@ const (
 	WasVoided    EventType = "REDEMPTION_VOIDED"
 )
 
+// InBulk reports whether events of this type are of many coupons at a time.
+func (t EventType) InBulk() bool { return t == WasGenerated || t == WasIssued }
+
 // An Event is a line of a coupon's ledger: the change that made Version of it.
-// Lines are never changed. Of coupons that were generated or issued in bulk no
-// line is kept for that; [Service.History] makes it from the coupon.
+// Lines are never changed. Of what was done in bulk a coupon has none;
+// [Service.History] makes it from the coupon.
 type Event struct {
 	Coupon  ID
 	Version uint32

@@ -26,14 +26,19 @@ var ErrMalformedMessage = errors.New("coupon: not the message of an event")
 // A messageText is a message as it is stored and published. Times are ms since
 // 1970; what has no value is left out. Fields may be added, none may change.
 type messageText struct {
-	Type    EventType  `json:"type"`
-	At      int64      `json:"at"`
-	Actor   string     `json:"actor,omitempty"`
-	User    string     `json:"user,omitempty"`
-	Order   string     `json:"order,omitempty"`
-	Request string     `json:"request,omitempty"`
-	Coupon  couponText `json:"coupon"`
-	IDs     []ID       `json:"ids,omitempty"`
+	eventText
+	Coupon couponText `json:"coupon"`
+	IDs    []ID       `json:"ids,omitempty"`
+}
+
+// An eventText is an event without its key, in a messageText and alone.
+type eventText struct {
+	Type    EventType `json:"type"`
+	At      int64     `json:"at"`
+	Actor   string    `json:"actor,omitempty"`
+	User    string    `json:"user,omitempty"`
+	Order   string    `json:"order,omitempty"`
+	Request string    `json:"request,omitempty"`
 }
 
 // A couponText is a coupon in a messageText.
@@ -54,9 +59,8 @@ func (m Message) Encode() ([]byte, error) {
 	if len(m.IDs) > 0 {
 		c.Code = ""
 	}
-	return encodeJSON(messageText{
-		Type: e.Type, At: millisOf(e.At), Actor: e.Actor, User: e.User, Order: e.Order, Request: e.Request, Coupon: c, IDs: m.IDs,
-	})
+	event := eventText{Type: e.Type, At: millisOf(e.At), Actor: e.Actor, User: e.User, Order: e.Order, Request: e.Request}
+	return encodeJSON(messageText{event, c, m.IDs})
 }
 
 // DecodeMessage reads what [Message.Encode] returned, or fails with
@@ -74,13 +78,24 @@ func DecodeMessage(text []byte) (Message, error) {
 	if err != nil {
 		return Message{}, fmt.Errorf("%w: coupon %d: %w", ErrMalformedMessage, t.Coupon.ID, err)
 	}
-	return Message{
-		Event: Event{
-			Coupon: c.ID, Version: c.Version, Type: t.Type, At: timeOf(t.At),
-			Actor: t.Actor, User: t.User, Order: t.Order, Request: t.Request,
-		},
-		Coupon: c, IDs: t.IDs,
-	}, nil
+	return Message{Event: t.event(c.ID, c.Version), Coupon: c, IDs: t.IDs}, nil
+}
+
+// DecodeEvent reads the event of a message, which may have lost all else: a line of
+// a ledger, whose key it is given.
+func DecodeEvent(id ID, version uint32, text []byte) (Event, error) {
+	var t eventText
+	if err := json.Unmarshal(text, &t); err != nil {
+		return Event{}, fmt.Errorf("coupon %d: the event of version %d: %w", id, version, err)
+	}
+	return t.event(id, version), nil
+}
+
+func (t eventText) event(id ID, version uint32) Event {
+	return Event{
+		Coupon: id, Version: version, Type: t.Type, At: timeOf(t.At),
+		Actor: t.Actor, User: t.User, Order: t.Order, Request: t.Request,
+	}
 }
 
 func textOf(c Coupon) couponText {

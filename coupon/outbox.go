@@ -11,13 +11,13 @@ import (
 
 // An Outbox has the messages of each shard that are still to be published: each
 // was written in the transaction of its event. Rows become visible out of order,
-// because a row gets its number before its transaction commits, so nobody may
-// remember a number and go on behind it: rows are read from the first one there
-// is, and removed. Package coupontest has the suite that an implementation
-// passes. It is safe for concurrent use.
+// because a transaction that read the clock first may commit last, so nobody may
+// remember a row and go on behind it: rows are read from the first one there is, and
+// removed. Package coupontest has the suite that an implementation passes. It is
+// safe for concurrent use.
 type Outbox interface {
-	// Oldest returns up to n committed rows of a shard with the smallest numbers,
-	// rising. It writes nothing.
+	// Oldest returns up to n committed rows of a shard, those of the oldest events,
+	// by rising time, coupon and version. It writes nothing.
 	Oldest(ctx context.Context, at shard.Shard, n int) ([]OutboxRow, error)
 	// Waiting counts the rows of a shard, but looks at no more than max of them.
 	Waiting(ctx context.Context, at shard.Shard, max int) (int, error)
@@ -33,8 +33,7 @@ type Outbox interface {
 
 // An OutboxRow is a message as it waits to be published.
 type OutboxRow struct {
-	Number  int64 // of the row, in its shard; none is ever used twice
-	Coupon  ID    // of the first coupon
+	Coupon  ID // of the first coupon
 	Version uint32
 	Payload []byte // a [Message], encoded
 }

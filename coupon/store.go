@@ -27,7 +27,8 @@ type Rows interface {
 	Coupons(ids []ID) ([]Coupon, error)
 	// ByCode returns the coupon of a code, or [ErrNoRow].
 	ByCode(code Code) (Coupon, error)
-	// Events returns the coupon's ledger, by rising version.
+	// Events returns the coupon's ledger, by rising version, without what was done
+	// in bulk.
 	Events(id ID) ([]Event, error)
 	// Stock returns up to n available coupons of a campaign with an id above
 	// after, by rising id. It looks at every coupon in between.
@@ -67,11 +68,11 @@ type Tx interface {
 
 // Changes are what flows do to coupons.
 type Changes interface {
-	// Change stores c with a line of its ledger and an event for whoever follows
-	// the shard, provided that the coupon has version c.Version - 1. Otherwise the
-	// transaction fails with [shard.ErrNoMatch], here or at its end. With an event
-	// that may happen only once and did it fails with [shard.ErrDuplicate],
-	// likewise.
+	// Change stores c, but for campaign, code and creation, which never change, with
+	// a line of its ledger, which is an event for whoever follows the shard, provided
+	// that the coupon has version c.Version - 1. Otherwise the transaction fails with
+	// [shard.ErrNoMatch], here or at its end. With an event that may happen only once
+	// and did it fails with [shard.ErrDuplicate], likewise.
 	Change(c Coupon, e Event) error
 	// Keep writes c into its user's wallet, on this shard, unless a newer version
 	// is there.

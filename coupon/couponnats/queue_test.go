@@ -48,7 +48,7 @@ func row(n int, version uint32) coupon.OutboxRow {
 	if err != nil {
 		panic(err)
 	}
-	return coupon.OutboxRow{Number: int64(n), Coupon: id, Version: version, Payload: payload}
+	return coupon.OutboxRow{Coupon: id, Version: version, Payload: payload}
 }
 
 func publish(t *testing.T, q *couponnats.Queue, rows ...coupon.OutboxRow) {
@@ -276,7 +276,7 @@ func TestFullQueueRefuses(t *testing.T) {
 	read(t, q, "wallet", log.handle)
 	log.await(t, len(acked))
 	left := slices.DeleteFunc(slices.Clone(all), func(r coupon.OutboxRow) bool {
-		return slices.ContainsFunc(acked, func(a coupon.OutboxRow) bool { return a.Number == r.Number })
+		return slices.ContainsFunc(acked, func(a coupon.OutboxRow) bool { return a.Name() == r.Name() })
 	})
 	for begin := time.Now(); len(left) > 0; {
 		some, err := q.Publish(t.Context(), 5, left[:min(100, len(left))])
@@ -284,7 +284,7 @@ func TestFullQueueRefuses(t *testing.T) {
 			t.Fatal(err)
 		}
 		left = slices.DeleteFunc(left, func(r coupon.OutboxRow) bool {
-			return slices.ContainsFunc(some, func(a coupon.OutboxRow) bool { return a.Number == r.Number })
+			return slices.ContainsFunc(some, func(a coupon.OutboxRow) bool { return a.Name() == r.Name() })
 		})
 	}
 	if got := slices.Compact(log.await(t, len(all))); len(got) != len(all) {

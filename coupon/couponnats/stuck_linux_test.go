@@ -61,7 +61,7 @@ func TestDiskThatIsFullForAWhile(t *testing.T) {
 	send := func() bool {
 		acked, _ := q.Publish(t.Context(), 5, left[:min(1_000, len(left))])
 		left = slices.DeleteFunc(left, func(r coupon.OutboxRow) bool {
-			return slices.ContainsFunc(acked, func(a coupon.OutboxRow) bool { return a.Number == r.Number })
+			return slices.ContainsFunc(acked, func(a coupon.OutboxRow) bool { return a.Name() == r.Name() })
 		})
 		return len(acked) > 0
 	}

@@ -17,9 +17,7 @@ const (
 	handFence  = "SELECT epoch, CAST(UNIX_TIMESTAMP(NOW(3)) * 1000 AS SIGNED) FROM shard_fence WHERE shard = ? LOCK IN SHARE MODE"
 	handSelect = "SELECT campaign_id, code, status, version, body FROM coupon_# WHERE id = ? FOR UPDATE"
 	handUpdate = "UPDATE coupon_# SET status = ?, version = ?, body = ? WHERE id = ?"
-	handLedger = `INSERT INTO ledger_# (coupon_id, version, type, at, actor, user_id, order_no, request_no, once)
-		VALUES (?, ?, ?, ?, ?, ?, ?, '', ?)`
-	handOutbox = "INSERT INTO outbox_# (coupon_id, version, payload) VALUES (?, ?, ?)"
+	handLedger = "INSERT INTO ledger_# (coupon_id, version, waiting, at, once, event) VALUES (?, ?, 1, ?, ?, ?)"
 	handClaims = "SELECT request_no, number, coupon_id, done FROM claim_# WHERE user_id = ? AND campaign_id = ?"
 	handClaim  = "INSERT INTO claim_# (user_id, campaign_id, request_no, number, coupon_id, code, done, at) VALUES (?, ?, ?, ?, ?, ?, 1, ?)"
 	handWallet = `INSERT INTO user_coupon_# (user_id, coupon_id, valid_until, status, version, campaign_id, code, order_no, value_minor, currency,
@@ -27,10 +25,10 @@ const (
 		ON DUPLICATE KEY UPDATE status = IF(VALUES(version) > version, VALUES(status), status), version = GREATEST(version, VALUES(version))`
 )
 
-// handBody and handPayload are as long as the platform's.
+// handBody and handEvent are as long as the platform's.
 var (
-	handBody    = `{"user":"user-12-345","issued_at":1796000000000,` + strings.Repeat(`"field":"value",`, 10) + `"end":0}`
-	handPayload = `{"type":"REDEEMED","at":1796000000000,` + strings.Repeat(`"field":"value",`, 20) + `"end":0}`
+	handBody  = `{"user":"user-12-345","issued_at":1796000000000,` + strings.Repeat(`"field":"value",`, 10) + `"end":0}`
+	handEvent = `{"type":"REDEEMED","at":1796000000000,` + strings.Repeat(`"field":"value",`, 20) + `"end":0}`
 )
 
 // A handTx is a transaction on a shard, around the platform.
@@ -74,16 +72,12 @@ func (t handTx) fence() (now time.Time, err error) {
 	return time.UnixMilli(ms), err
 }
 
-// change writes coupon, ledger and event.
+// change writes coupon and ledger.
 func (t handTx) change(c coupon.Coupon, e coupon.Event) error {
-	ms := e.At.UnixMilli()
 	if err := t.must(handUpdate, c.Status, c.Version, handBody, c.ID); err != nil {
 		return err
 	}
-	if err := t.must(handLedger, c.ID, c.Version, e.Type, ms, e.Actor, e.User, e.Order, e.Once()); err != nil {
-		return err
-	}
-	return t.must(handOutbox, c.ID, c.Version, handPayload)
+	return t.must(handLedger, c.ID, c.Version, e.At.UnixMilli(), e.Once(), handEvent)
 }
 
 func (n *bench) redeemByHand(ctx context.Context, c coupon.Coupon, order int64) (next coupon.Coupon, err error) {
@@ -138,10 +132,7 @@ func (n *bench) updateAndInsert(ctx context.Context, c coupon.Coupon, order int6
 	err = n.byHand(ctx, c.ID, func(t handTx) error {
 		var e coupon.Event
 		next, e = step(c, order, time.UnixMilli(1796000000000))
-		if err := t.must(handUpdate, next.Status, next.Version, handBody, c.ID); err != nil {
-			return err
-		}
-		return t.must(handLedger, c.ID, next.Version, e.Type, e.At.UnixMilli(), e.Actor, e.User, e.Order, e.Once())
+		return t.change(next, e)
 	})
 	return next, err
 }

@@ -40,7 +40,7 @@ func (t tx) Add(coupons []coupon.Coupon) error {
 		return err
 	}
 	e := coupon.Event{Coupon: c.ID, Version: c.Version, Type: coupon.WasGenerated, At: c.Created}
-	return t.publish(coupon.Message{Event: e, Coupon: c, IDs: idsOf(refs)})
+	return t.addLine(coupon.Message{Event: e, Coupon: c, IDs: idsOf(refs)})
 }
 
 // IssueAll gives those of refs that are available to an order or a user, as c
@@ -63,7 +63,7 @@ func (t tx) IssueAll(refs []coupon.Ref, c coupon.Coupon) ([]coupon.Ref, error) {
 	}
 	c.ID = free[0].ID
 	e := coupon.Event{Coupon: c.ID, Version: c.Version, Type: coupon.WasIssued, At: c.Updated, User: c.User, Order: c.Order}
-	return free, t.publish(coupon.Message{Event: e, Coupon: c, IDs: idsOf(free)})
+	return free, t.addLine(coupon.Message{Event: e, Coupon: c, IDs: idsOf(free)})
 }
 
 // available locks those of refs that are available and returns them.

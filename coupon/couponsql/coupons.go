@@ -21,8 +21,8 @@ var (
 
 	// The version says more than the status does. A row that is held needs no
 	// guard, whose comparison costs a third of the statement.
-	updateHeld   = shard.SQL("UPDATE coupon_# SET code = ?, status = ?, version = ?, body = ? WHERE id = ?")
-	updateCoupon = shard.SQL("UPDATE coupon_# SET code = ?, status = ?, version = ?, body = ? WHERE id = ? AND version = ?")
+	updateHeld   = shard.SQL("UPDATE coupon_# SET status = ?, version = ?, body = ? WHERE id = ?")
+	updateCoupon = shard.SQL("UPDATE coupon_# SET status = ?, version = ?, body = ? WHERE id = ? AND version = ?")
 )
 
 func scanCoupon(row scanner) (c coupon.Coupon, err error) {
@@ -76,16 +76,13 @@ func (t tx) hold(c coupon.Coupon, err error) (coupon.Coupon, error) {
 	return c, err
 }
 
-// Change stores a coupon, which has to have the version before, with ledger and
-// event. The coupon's row comes first: who waits for it does not hold others up.
+// Change stores a coupon, which has to have the version before, with a line of its
+// ledger. The coupon's row comes first: who waits for it does not hold others up.
 func (t tx) Change(c coupon.Coupon, e coupon.Event) error {
 	if err := t.update(c); err != nil {
 		return err
 	}
-	if err := t.addEvent(e); err != nil {
-		return err
-	}
-	return t.publish(coupon.Message{Event: e, Coupon: c})
+	return t.addLine(coupon.Message{Event: e, Coupon: c})
 }
 
 // bodySize is the bytes that a body has at least, beside its attributes: enough for
@@ -107,7 +104,7 @@ func (t tx) update(c coupon.Coupon) error {
 	}
 	if *t.held == (held{c.ID, c.Version - 1}) {
 		t.held.version = c.Version
-		return t.write.Queue(updateHeld, c.Code.Symbols(), c.Status, c.Version, body, c.ID)
+		return t.write.Queue(updateHeld, c.Status, c.Version, body, c.ID)
 	}
-	return t.write.Must(updateCoupon, c.Code.Symbols(), c.Status, c.Version, body, c.ID, c.Version-1)
+	return t.write.Must(updateCoupon, c.Status, c.Version, body, c.ID, c.Version-1)
 }

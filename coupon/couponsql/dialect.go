@@ -27,20 +27,19 @@ const (
 )
 
 // worded makes a statement in which {list} stands for a list; {lock} for what
-// keeps the rows of a SELECT locked; {by key} for finding the row of an UPDATE by
-// its primary key, where the server may take another whose columns it begins with
-// and which it then has to buffer because it changes; and {beyond a, b} for being greater than a
+// keeps the rows of a SELECT locked; {by key} for the index to use, where the server
+// may take another whose columns are asked for too; and {beyond a, b} for being greater than a
 // pair of values, with three arguments: the first, the first again and the second.
 //
 // SQLite lets one transaction write at a time: there is nothing to lock. It seeks
 // an index by a pair and not by the alternative; MariaDB is the other way round.
 func worded(text string) wording {
-	beyond := regexp.MustCompile(`{beyond (\w+), (\w+)}`)
+	beyond, by := regexp.MustCompile(`{beyond (\w+), (\w+)}`), regexp.MustCompile(`{by (\w+)}`)
 	return wording{
-		mariadb: shard.SQL(strings.NewReplacer("{list}", mariadbList, "{lock}", "FOR UPDATE", "{by key}", "FORCE INDEX (PRIMARY)").
-			Replace(beyond.ReplaceAllString(text, "($1 > ? OR $1 = ? AND $2 > ?)"))),
-		sqlite: shard.SQL(strings.NewReplacer("{list}", sqliteList, "{lock}", "", "{by key}", "").
-			Replace(beyond.ReplaceAllString(text, "? IS NOT NULL AND ($1, $2) > (?, ?)"))),
+		mariadb: shard.SQL(strings.NewReplacer("{list}", mariadbList, "{lock}", "FOR UPDATE").
+			Replace(by.ReplaceAllString(beyond.ReplaceAllString(text, "($1 > ? OR $1 = ? AND $2 > ?)"), "FORCE INDEX ($1)"))),
+		sqlite: shard.SQL(strings.NewReplacer("{list}", sqliteList, "{lock}", "").
+			Replace(by.ReplaceAllString(beyond.ReplaceAllString(text, "? IS NOT NULL AND ($1, $2) > (?, ?)"), ""))),
 	}
 }
 

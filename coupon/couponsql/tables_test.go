@@ -1,6 +1,7 @@
 package couponsql_test
 
 import (
+	"bytes"
 	"database/sql"
 	"encoding/json"
 	"errors"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	_ "modernc.org/sqlite"
 
 	"github.com/tallystick/tallystick/coupon"
@@ -38,10 +40,16 @@ const outboxGolden = `
 4099 2 {"type":"ISSUED","at":1003,"order":"o","coupon":{"id":4099,"version":2,"campaign":5,"status":1,"order":"o","issued_at":1003,"valid_until":1009,"kind":"FIXED_AMOUNT","value_minor":99,"currency":"EUR","void_kind":"RESTORE","attributes":{"a":1},"updated":1003,"created":1001},"ids":[4099,5123]}
 `
 
-var selectOutbox = shard.SQL("SELECT coupon_id, version, payload FROM outbox_# ORDER BY id")
+const removedGolden = `
+3075 1 {"type":"GENERATED","at":1001}
+3075 2 {"type":"CLAIMED","at":1003,"actor":"shop","user":"u","request":"r"}
+4099 2 {"type":"ISSUED","at":1003,"order":"o"}
+`
 
-// testOutbox has one row for each change and one for each bulk step, and none for
-// what did not happen.
+var selectLines = shard.SQL("SELECT coupon_id, version, event FROM ledger_# WHERE coupon_id IN (3075, 4099, 5123) AND waiting = ? ORDER BY at, coupon_id, version")
+
+// testOutbox has one line for each change and one for each bulk step, and none for
+// what did not happen. A line that is removed from the outbox keeps its event.
 func testOutbox(t *testing.T, p *couponsql.Platform) {
 	coupons := []coupon.Coupon{sample(t, 3<<10|3), sample(t, 4<<10|3), sample(t, 5<<10|3)}
 	next := coupons[0]
@@ -50,7 +58,6 @@ func testOutbox(t *testing.T, p *couponsql.Platform) {
 	ordered := next
 	ordered.User, ordered.Order = "", "o"
 	e := coupon.Event{Coupon: next.ID, Version: 2, Type: coupon.WasClaimed, At: next.Updated, Actor: "shop", User: "u", Request: "r"}
-	before := len(outbox(t, p.Cluster, next.ID))
 	for _, do := range []func(coupon.Tx) error{
 		func(tx coupon.Tx) error { return tx.Add(coupons) },
 		func(tx coupon.Tx) error { return tx.Change(next, e) },
@@ -69,33 +76,74 @@ func testOutbox(t *testing.T, p *couponsql.Platform) {
 			t.Fatal(err)
 		}
 	}
-	if diff := cmp.Diff(strings.Split(strings.TrimSpace(outboxGolden), "\n"), outbox(t, p.Cluster, next.ID)[before:]); diff != "" {
-		t.Errorf("- want, + got:\n%s", diff)
+	ledgerIs(t, p, next.ID, true, outboxGolden)
+	ledgerIs(t, p, next.ID, false, "\n")
+	removeAll(t, p.Cluster, next.ID.Shard())
+	ledgerIs(t, p, next.ID, true, "\n")
+	ledgerIs(t, p, next.ID, false, removedGolden)
+	err := p.Store.Read(t.Context(), next.ID, func(rows coupon.Rows) error {
+		for id, want := range map[coupon.ID][]coupon.Event{next.ID: {e}, coupons[1].ID: nil} {
+			got, err := rows.Events(id)
+			if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" || err != nil {
+				t.Errorf("%v, coupon %d: - want, + got:\n%s", err, id, diff)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
 	}
 }
 
-func outbox(t *testing.T, c *shard.Cluster, key shard.Key) (lines []string) {
+// removeAll removes what is in the outbox of a shard.
+func removeAll(t *testing.T, c *shard.Cluster, at shard.Shard) {
 	t.Helper()
-	err := c.Read(t.Context(), key, func(r *shard.Reader) error {
-		rows, err := r.Query(selectOutbox)
+	o := couponsql.NewOutbox(c)
+	lease, _, err := o.Lease(t.Context(), at, "test", time.Millisecond)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, err := o.Oldest(t.Context(), at, 1_000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := o.Remove(t.Context(), at, lease, rows, time.Millisecond); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// ledgerIs compares the lines of the sample coupons on a shard, those that wait or
+// the others.
+func ledgerIs(t *testing.T, p *couponsql.Platform, key shard.Key, waiting bool, golden string) {
+	t.Helper()
+	var lines strings.Builder
+	lines.WriteString("\n")
+	err := p.Cluster.Read(t.Context(), key, func(r *shard.Reader) error {
+		rows, err := r.Query(selectLines, waiting)
 		if err != nil {
 			return err
 		}
 		defer rows.Close()
 		for rows.Next() {
 			var id, version int64
-			var payload []byte
-			if err := rows.Scan(&id, &version, &payload); err != nil {
+			var event json.RawMessage
+			if err := rows.Scan(&id, &version, (*[]byte)(&event)); err != nil {
 				return err
 			}
-			lines = append(lines, fmt.Sprint(id, " ", version, " ", string(payload)))
+			var text bytes.Buffer
+			if err := json.Compact(&text, event); err != nil {
+				return err
+			}
+			fmt.Fprintln(&lines, id, version, text.String())
 		}
 		return rows.Err()
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return lines
+	if diff := cmp.Diff(strings.Split(golden, "\n"), strings.Split(lines.String(), "\n")); diff != "" {
+		t.Errorf("- want, + got:\n%s", diff)
+	}
 }
 
 // TestAddRefusesUnlikeCoupons: it would store the first one's fields for all.

@@ -34,8 +34,8 @@ var (
 	replaceShardVersion = shard.SQL("REPLACE INTO shard_schema (shard, version) VALUES (#, ?)")
 
 	countUnreleased = wording{
-		mariadb: shard.SQL("SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name = 'coupon_instance_#'"),
-		sqlite:  shard.SQL("SELECT COUNT(*) FROM sqlite_master WHERE type = 'table' AND name = 'coupon_instance_#'"),
+		mariadb: shard.SQL("SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name = 'outbox_#'"),
+		sqlite:  shard.SQL("SELECT COUNT(*) FROM sqlite_master WHERE type = 'table' AND name = 'outbox_#'"),
 	}
 )
 
@@ -81,7 +81,7 @@ func upgradeShard(t *shard.Tx) error {
 		return err
 	}
 	if unreleased > 0 {
-		return fmt.Errorf("couponsql: table coupon_instance_%02d is of a version before the first release, whose coupons this program cannot read: use that version, or empty databases", t.Shard())
+		return fmt.Errorf("couponsql: table outbox_%02d is of a version before the first release, whose coupons this program cannot read: use that version, or empty databases", t.Shard())
 	}
 	version, err := scanVersion(t.QueryRow(selectShardVersion))
 	if err != nil {

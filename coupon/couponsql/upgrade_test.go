@@ -80,7 +80,7 @@ func testOpenGoesOnWhereItDied(t *testing.T, k kind, o couponsql.Options) {
 func testOpenedBySeveral(t *testing.T, o couponsql.Options) {
 	p := open(t, o)
 	for _, s := range shard.All() {
-		drop := shard.SQL("DROP TABLE outbox_#, pool_#")
+		drop := shard.SQL("DROP TABLE ledger_#, pool_#")
 		forget := shard.SQL("DELETE FROM shard_schema WHERE shard = #")
 		err := p.Cluster.Write(t.Context(), s, func(tx *shard.Tx) error {
 			_, err := tx.Exec(drop)
@@ -134,14 +134,14 @@ func testNewerSchema(t *testing.T, k kind, o couponsql.Options) {
 // testUnreleasedSchema: coupons in the table of before the first release are neither
 // passed over nor touched.
 func testUnreleasedSchema(t *testing.T, o couponsql.Options) {
-	const want = "schema of shard 17 in database db4: couponsql: table coupon_instance_17 is of a version before the first release, whose coupons this program cannot read: use that version, or empty databases"
+	const want = "schema of shard 17 in database db4: couponsql: table outbox_17 is of a version before the first release, whose coupons this program cannot read: use that version, or empty databases"
 	db := rawDatabase(t, o, "db4")
 	run := func(text string) {
 		if _, err := db.ExecContext(t.Context(), text); err != nil {
 			t.Fatal(err)
 		}
 	}
-	run("CREATE TABLE coupon_instance_17 (id INT NOT NULL PRIMARY KEY)")
+	run("CREATE TABLE outbox_17 (id INT NOT NULL PRIMARY KEY)")
 	p, err := couponsql.Open(t.Context(), o)
 	if err == nil {
 		p.Close()
@@ -150,7 +150,7 @@ func testUnreleasedSchema(t *testing.T, o couponsql.Options) {
 	if err.Error() != want {
 		t.Errorf("error %q, want %q", err, want)
 	}
-	run("DROP TABLE coupon_instance_17")
+	run("DROP TABLE outbox_17")
 }
 
 // execute runs a statement in a database around the platform.

@@ -25,7 +25,7 @@ var (
 		"value_minor", "currency", "valid_from", "reserved_until", "redeemed_order", "redeemed_at", "version"}
 	insertWallet = shard.SQL(inserting("user_coupon_#", walletColumns))
 	upsertWallet = upsertingNewer("user_coupon_#", 2, walletColumns...)
-	updateWallet = worded(`UPDATE user_coupon_# {by key} SET valid_until = ?, status = ?, reserved_until = ?, redeemed_order = ?, redeemed_at = ?, version = ?
+	updateWallet = worded(`UPDATE user_coupon_# {by PRIMARY} SET valid_until = ?, status = ?, reserved_until = ?, redeemed_order = ?, redeemed_at = ?, version = ?
 		WHERE user_id = ? AND coupon_id = ?`)
 )
 

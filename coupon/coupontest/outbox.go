@@ -1,8 +1,8 @@
 package coupontest
 
 import (
+	"cmp"
 	"context"
-	"math/rand/v2"
 	"slices"
 	"sync"
 	"testing"
@@ -50,9 +50,6 @@ func testOutboxRows(t *testing.T, s OutboxSubject) {
 		if r.Coupon != want[i].ID || r.Version != 1 || m.Coupon.ID != want[i].ID || m.Event.Type != coupon.WasGenerated || !r.At().Equal(want[i].Created) {
 			t.Errorf("row %d is %+v of %v, want coupon %d", i, r, m, want[i].ID)
 		}
-		if i > 0 && r.Number <= rows[i-1].Number {
-			t.Errorf("row %d has number %d after %d", i, r.Number, rows[i-1].Number)
-		}
 	}
 	s.waiting(t, at, 100, 5)
 	s.waiting(t, at, 2, 2)
@@ -60,7 +57,7 @@ func testOutboxRows(t *testing.T, s OutboxSubject) {
 	lease := s.lease(t, at, "a", true)
 	s.remove(t, at, lease, []coupon.OutboxRow{rows[2], rows[0]}, nil)
 	s.waiting(t, at, 100, 3)
-	if left := s.oldest(t, at, 10); left[0].Number != rows[1].Number || left[1].Coupon != want[3].ID {
+	if left := s.oldest(t, at, 10); left[0].Coupon != want[1].ID || left[1].Coupon != want[3].ID {
 		t.Errorf("left are %+v", left)
 	}
 	s.remove(t, at, lease, rows, nil) // some are gone
@@ -70,9 +67,10 @@ func testOutboxRows(t *testing.T, s OutboxSubject) {
 		t.Errorf("left are %+v", left)
 	}
 	s.waiting(t, other, 100, 1)
-	s.Put(t, fresh.coupon(at))
-	if next := s.oldest(t, at, 10); len(next) != 1 || next[0].Number <= rows[2].Number {
-		t.Errorf("a number came again: %+v after %d", next, rows[2].Number)
+	last := fresh.coupon(at)
+	s.Put(t, last)
+	if next := s.oldest(t, at, 10); len(next) != 1 || next[0].Coupon != last.ID {
+		t.Errorf("left are %+v, want coupon %d", next, last.ID)
 	}
 }
 
@@ -165,7 +163,6 @@ type Outbox struct {
 	Before func(step string) error
 
 	mu     sync.Mutex
-	last   int64
 	shards [shard.Count]outboxShard
 }
 
@@ -176,29 +173,17 @@ type outboxShard struct {
 
 // Put leaves a message, in no transaction.
 func (o *Outbox) Put(m coupon.Message) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.last += 1 + rand.Int64N(3)
-	o.put(o.last, m)
-}
-
-// PutAt leaves a message with a number, which may be smaller than others: its
-// transaction took longer.
-func (o *Outbox) PutAt(number int64, m coupon.Message) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.last = max(o.last, number)
-	o.put(number, m)
-}
-
-func (o *Outbox) put(number int64, m coupon.Message) {
 	payload, err := m.Encode()
 	if err != nil {
 		panic(err)
 	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	s := &o.shards[m.Coupon.ID.Shard()]
-	s.rows = append(s.rows, coupon.OutboxRow{Number: number, Coupon: m.Coupon.ID, Version: m.Coupon.Version, Payload: payload})
-	slices.SortFunc(s.rows, func(a, b coupon.OutboxRow) int { return int(a.Number - b.Number) })
+	s.rows = append(s.rows, coupon.OutboxRow{Coupon: m.Coupon.ID, Version: m.Coupon.Version, Payload: payload})
+	slices.SortFunc(s.rows, func(a, b coupon.OutboxRow) int {
+		return cmp.Or(a.At().Compare(b.At()), cmp.Compare(a.Coupon, b.Coupon), cmp.Compare(a.Version, b.Version))
+	})
 }
 
 func (o *Outbox) enter(step string) error {
@@ -208,7 +193,7 @@ func (o *Outbox) enter(step string) error {
 	return o.Before(step)
 }
 
-// Oldest returns up to n rows with the smallest numbers.
+// Oldest returns up to n rows, those of the oldest events.
 func (o *Outbox) Oldest(_ context.Context, at shard.Shard, n int) ([]coupon.OutboxRow, error) {
 	if err := o.enter("oldest"); err != nil {
 		return nil, err
@@ -251,7 +236,7 @@ func (o *Outbox) Remove(_ context.Context, at shard.Shard, lease coupon.RelayLea
 	}
 	s.lease.Until = time.Now().Add(ttl)
 	s.rows = slices.DeleteFunc(s.rows, func(r coupon.OutboxRow) bool {
-		return slices.ContainsFunc(rows, func(gone coupon.OutboxRow) bool { return gone.Number == r.Number })
+		return slices.ContainsFunc(rows, func(gone coupon.OutboxRow) bool { return gone.Name() == r.Name() })
 	})
 	return nil
 }

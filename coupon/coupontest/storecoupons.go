@@ -36,17 +36,19 @@ func testCoupons(t *testing.T, s *storeTest) {
 	}), coupon.ErrNoRow)
 }
 
-// testChanges changes every field, and then back to none.
+// testChanges changes every field that can change, and then back to none.
 func testChanges(t *testing.T, s *storeTest) {
 	c := s.add(t, 3, 1)[0]
 	next := c
-	next.Version, next.Status, next.Code = 2, coupon.Redeemed, s.codes.New(3)
+	next.Version, next.Status = 2, coupon.Redeemed
 	next.User, next.Order, next.ReservedOrder, next.RedeemedOrder, next.RedeemedUser = "u!", "o~", "ro", "RO", "ru"
 	next.IssuedAt, next.ReservedUntil, next.RedeemedAt, next.Updated = day(2), day(3), day(4), day(5)
 	next.Valid = coupon.Window{From: day(6), Until: day(7)}
 	next.Kind, next.Value, next.VoidPolicy = "OTHER", coupon.Amount{Minor: 1 << 62, Currency: "JPY"}, coupon.VoidPolicy{Kind: "NEVER"}
 	next.Attributes = nil
-	s.change(t, next, coupon.WasRedeemed, true)
+	wrong := next
+	wrong.Code, wrong.Campaign, wrong.Created = s.codes.New(3), 1, day(9)
+	s.change(t, wrong, coupon.WasRedeemed, true)
 	s.holds(t, next)
 
 	last := c

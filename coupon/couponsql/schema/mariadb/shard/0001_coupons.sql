@@ -15,20 +15,21 @@ CREATE TABLE IF NOT EXISTS coupon_# (
   KEY campaign (campaign_id, id)
 ) ENGINE=InnoDB DEFAULT CHARACTER SET ascii COLLATE ascii_bin;
 
--- once is what may happen to a coupon only once: an order that redeems, a
--- request that voids.
+-- A line for each change of a coupon; a bulk step has one, of its first coupon.
+-- Until it is published a line waits and is the outbox: event has the coupon as it
+-- was then, too. Read those that wait by waiting, from the first one there is: lines
+-- become visible out of order. once is what may happen to a coupon only once: an
+-- order that redeems, a request that voids.
 CREATE TABLE IF NOT EXISTS ledger_# (
-  coupon_id  BIGINT       NOT NULL,
-  version    INT UNSIGNED NOT NULL,
-  type       VARCHAR(20)  NOT NULL,
-  at         BIGINT       NOT NULL,
-  actor      VARCHAR(64)  CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
-  user_id    VARCHAR(64)  NOT NULL,
-  order_no   VARCHAR(64)  NOT NULL,
-  request_no VARCHAR(64)  NOT NULL,
-  once       VARCHAR(80)  NULL,
+  coupon_id BIGINT       NOT NULL,
+  version   INT UNSIGNED NOT NULL,
+  waiting   TINYINT      NOT NULL,
+  at        BIGINT       NOT NULL,
+  once      VARCHAR(80)  NULL,
+  event     MEDIUMTEXT   CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
   PRIMARY KEY (coupon_id, version),
-  UNIQUE KEY once (coupon_id, once)
+  UNIQUE KEY once (coupon_id, once),
+  KEY waiting (waiting, at)
 ) ENGINE=InnoDB DEFAULT CHARACTER SET ascii COLLATE ascii_bin;
 
 -- The wallet. A row has all that a page of it shows.
@@ -114,12 +115,3 @@ CREATE TABLE IF NOT EXISTS order_batch_# (
   batch_no    VARCHAR(64) NOT NULL,
   PRIMARY KEY (order_no, campaign_id, batch_no)
 ) ENGINE=InnoDB DEFAULT CHARACTER SET ascii COLLATE ascii_bin;
-
--- What is to be published. ids become visible out of order: never read by "id
--- greater than the last".
-CREATE TABLE IF NOT EXISTS outbox_# (
-  id        BIGINT       NOT NULL AUTO_INCREMENT PRIMARY KEY,
-  coupon_id BIGINT       NOT NULL,
-  version   INT UNSIGNED NOT NULL,
-  payload   MEDIUMBLOB   NOT NULL
-) ENGINE=InnoDB;

@@ -15,21 +15,22 @@ CREATE TABLE IF NOT EXISTS coupon_# (
 CREATE UNIQUE INDEX IF NOT EXISTS coupon_#_code ON coupon_# (code);
 CREATE INDEX IF NOT EXISTS coupon_#_campaign ON coupon_# (campaign_id, id);
 
--- once is what may happen to a coupon only once: an order that redeems, a
--- request that voids.
+-- A line for each change of a coupon; a bulk step has one, of its first coupon.
+-- Until it is published a line waits and is the outbox: event has the coupon as it
+-- was then, too. Read those that wait by waiting, from the first one there is: lines
+-- become visible out of order. once is what may happen to a coupon only once: an
+-- order that redeems, a request that voids.
 CREATE TABLE IF NOT EXISTS ledger_# (
-  coupon_id  INTEGER NOT NULL,
-  version    INTEGER NOT NULL,
-  type       TEXT    NOT NULL,
-  at         INTEGER NOT NULL,
-  actor      TEXT    NOT NULL,
-  user_id    TEXT    NOT NULL,
-  order_no   TEXT    NOT NULL,
-  request_no TEXT    NOT NULL,
-  once       TEXT,
+  coupon_id INTEGER NOT NULL,
+  version   INTEGER NOT NULL,
+  waiting   INTEGER NOT NULL,
+  at        INTEGER NOT NULL,
+  once      TEXT,
+  event     TEXT    NOT NULL,
   PRIMARY KEY (coupon_id, version)
 ) STRICT, WITHOUT ROWID;
 CREATE UNIQUE INDEX IF NOT EXISTS ledger_#_once ON ledger_# (coupon_id, once);
+CREATE INDEX IF NOT EXISTS ledger_#_waiting ON ledger_# (waiting, at);
 
 -- The wallet. A row has all that a page of it shows.
 CREATE TABLE IF NOT EXISTS user_coupon_# (
@@ -114,12 +115,3 @@ CREATE TABLE IF NOT EXISTS order_batch_# (
   batch_no    TEXT    NOT NULL,
   PRIMARY KEY (order_no, campaign_id, batch_no)
 ) STRICT, WITHOUT ROWID;
-
--- What is to be published. ids become visible out of order: never read by "id
--- greater than the last".
-CREATE TABLE IF NOT EXISTS outbox_# (
-  id        INTEGER PRIMARY KEY AUTOINCREMENT,
-  coupon_id INTEGER NOT NULL,
-  version   INTEGER NOT NULL,
-  payload   BLOB    NOT NULL
-) STRICT;
