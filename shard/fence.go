@@ -72,7 +72,7 @@ var errOneAnswer = errors.New("shard: the database answered the fence and not th
 // read takes the database's answer to the fence.
 func (f *fence) read(rows *sql.Rows, s Shard) {
 	var there uint64
-	var now int64
+	var now clock
 	if !rows.Next() {
 		if f.err = rows.Err(); f.err == nil {
 			f.err = fmt.Errorf("shard %d: %w", s, ErrMoved)
@@ -86,5 +86,21 @@ func (f *fence) read(rows *sql.Rows, s Shard) {
 		f.err = fmt.Errorf("shard %d: %w: epoch %d there, %d in the map", s, ErrMoved, there, f.epoch)
 		return
 	}
-	f.now = time.UnixMilli(now).UTC()
+	f.now = now.UTC()
+}
+
+// A clock is what a database says the time is: a time, or ms since 1970.
+type clock struct{ time.Time }
+
+// Scan takes what the driver has.
+func (c *clock) Scan(value any) error {
+	switch v := value.(type) {
+	case time.Time:
+		c.Time = v
+	case int64:
+		c.Time = time.UnixMilli(v)
+	default:
+		return fmt.Errorf("shard: a time is %T in the database", value)
+	}
+	return nil
 }
