@@ -46,7 +46,7 @@ func (s *Service) Bind(ctx context.Context, t Target, call Call) (Result, error)
 
 func (s *Service) bind(ctx context.Context, c Coupon, call Call) (Result, error) {
 	home := shard.Text(call.User)
-	claim := Claim{User: call.User, Campaign: c.Campaign, Request: call.Request, Coupon: c.ID, Code: c.Code}
+	claim := Claim{User: call.User, Campaign: c.Campaign, Request: call.Request, Coupon: c.ID}
 	claim.Done = shard.Same(home, c.ID)
 	var result Result
 	var before *Claim

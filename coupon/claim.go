@@ -52,21 +52,16 @@ func (s *Service) Claim(ctx context.Context, campaign int64, call Call) (Result,
 // if the user has claimed and look, at the user's claims, is false.
 func (s *Service) claim(ctx context.Context, c Campaign, call Call, look bool) (Result, error) {
 	home := shard.Text(call.User)
-	ref, empty := s.pool.take(ctx, c, home.Bucket().Shard())
-	if errors.Is(empty, errSliceEmpty) {
-		ref, empty = s.pool.takeElsewhere(ctx, c, home.Bucket().Shard())
-	}
-	local := empty == nil && shard.Same(home, ref.ID)
-	claim := Claim{
-		User: call.User, Campaign: c.ID, Request: call.Request, Coupon: ref.ID, Code: ref.Code, Done: local,
-	}
+	one := s.pick(ctx, c, home.Bucket().Shard())
+	local := one.none == nil && shard.Same(home, one.ID)
+	claim := Claim{User: call.User, Campaign: c.ID, Request: call.Request, Coupon: one.ID, Done: local}
 	var did claimed
 	err := s.store.Write(ctx, home, func(tx Tx) (err error) {
-		did, err = claimIn(tx, c, call, claim, look, empty)
+		did, err = claimIn(tx, c, call, claim, one, look)
 		return err
 	})
-	if empty == nil && (!did.tried || errors.Is(err, shard.ErrDuplicate)) {
-		s.pool.put(c.ID, ref)
+	if one.none == nil && (!did.tried || errors.Is(err, shard.ErrDuplicate)) {
+		s.pool.put(c.ID, one.Ref)
 	}
 	switch {
 	case errors.Is(err, shard.ErrDuplicate), errors.Is(err, shard.ErrUnknown):
@@ -86,6 +81,21 @@ func (s *Service) claim(ctx context.Context, c Campaign, call Call, look bool) (
 	return s.claimedBefore(ctx, c, *did.before, call)
 }
 
+// A picked is a coupon to try, or why there is none.
+type picked struct {
+	Ref
+	none error
+}
+
+// pick takes a coupon of a user's own slice, or, when that is empty, another's.
+func (s *Service) pick(ctx context.Context, c Campaign, home shard.Shard) picked {
+	ref, err := s.pool.take(ctx, c, home)
+	if errors.Is(err, errSliceEmpty) {
+		ref, err = s.pool.takeElsewhere(ctx, c, home)
+	}
+	return picked{ref, err}
+}
+
 // claimed is what the transaction on the user's shard came to.
 type claimed struct {
 	before *Claim // the request was made before
@@ -96,12 +106,12 @@ type claimed struct {
 }
 
 // claimIn looks whether the claim was made or may be made, and makes it: all of
-// it if the coupon is on this shard. empty tells why there is no coupon to try.
-func claimIn(tx Tx, c Campaign, call Call, claim Claim, look bool, empty error) (claimed, error) {
+// it if the coupon is on this shard.
+func claimIn(tx Tx, c Campaign, call Call, claim Claim, one picked, look bool) (claimed, error) {
 	did := claimed{at: tx.Now()}
 	var made []Claim
 	var err error
-	if look || empty != nil || c.open(tx.Now()) != nil { // a repetition is answered in any case
+	if look || one.none != nil || c.open(tx.Now()) != nil { // a repetition is answered in any case
 		made, err = tx.Claims(call.User, c.ID)
 	}
 	if err != nil {
@@ -111,15 +121,15 @@ func claimIn(tx Tx, c Campaign, call Call, claim Claim, look bool, empty error) 
 	if err != nil || did.before != nil {
 		return did, err
 	}
-	if empty != nil {
-		return did, empty
+	if one.none != nil {
+		return did, one.none
 	}
 	did.tried = true
 	claim.Number, claim.At = did.number, tx.Now()
 	if err := tx.PutClaim(claim); err != nil || !claim.Done {
 		return did, err
 	}
-	did.coupon, err = c.issue(Ref{claim.Coupon, claim.Code}, call.User, "", tx.Now())
+	did.coupon, err = c.issue(one.Ref, call.User, "", tx.Now())
 	if err != nil {
 		return did, err
 	}

@@ -51,7 +51,7 @@ func bindClaimedIn(tx Tx, c Campaign, claim Claim, call Call) (Result, error) {
 		}
 		return Result{Coupon: now, At: tx.Now()}, err
 	}
-	next, err := c.issue(Ref{claim.Coupon, claim.Code}, claim.User, "", tx.Now())
+	next, err := c.issue(Ref{now.ID, now.Code}, claim.User, "", tx.Now())
 	if err != nil {
 		return Result{}, err
 	}
@@ -93,7 +93,7 @@ func (s *Service) chooseAnother(ctx context.Context, c Campaign, claim Claim) (C
 		return claim, err
 	}
 	next := claim
-	next.Coupon, next.Code = ref.ID, ref.Code
+	next.Coupon = ref.ID
 	var moved bool
 	err = s.store.Write(ctx, shard.Text(claim.User), func(tx Tx) (err error) {
 		if gone {

@@ -137,7 +137,6 @@ type Claim struct {
 	Request  string // the user's business number, once per campaign
 	Number   int    // 1 to the campaign's limit; 0: a bind, which does not count
 	Coupon   ID
-	Code     Code
 	Done     bool // false: another shard has the coupon, and perhaps does not know yet
 	At       time.Time
 }

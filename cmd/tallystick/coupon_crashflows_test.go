@@ -129,7 +129,7 @@ func (c *crashCase) pend() coupon.Ref {
 	store := c.world.home.direct.Store
 	ref := coupontest.Elsewhere(c.t, store, c.world.drained, c.id)
 	coupontest.Pend(c.t, store, coupon.Claim{
-		User: c.id, Campaign: c.world.drained, Request: "r1", Number: 1, Coupon: ref.ID, Code: ref.Code,
+		User: c.id, Campaign: c.world.drained, Request: "r1", Number: 1, Coupon: ref.ID,
 	})
 	return ref
 }

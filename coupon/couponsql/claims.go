@@ -7,7 +7,7 @@ import (
 	"github.com/tallystick/tallystick/shard"
 )
 
-const claimColumns = "c.user_id, c.campaign_id, c.request_no, COALESCE(c.number, 0), c.coupon_id, c.code, c.done, c.at"
+const claimColumns = "c.user_id, c.campaign_id, c.request_no, COALESCE(c.number, 0), c.coupon_id, c.done, c.at"
 
 var (
 	selectClaims  = shard.SQL("SELECT " + claimColumns + " FROM claim_# AS c WHERE c.user_id = ? AND c.campaign_id = ? ORDER BY c.number, c.request_no")
@@ -15,17 +15,17 @@ var (
 		ON c.user_id = p.user_id AND c.campaign_id = p.campaign_id AND c.request_no = p.request_no
 		WHERE p.at < ? ORDER BY p.at LIMIT ?`)
 
-	insertClaim   = shard.SQL("INSERT INTO claim_# (user_id, campaign_id, request_no, number, coupon_id, code, done, at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)")
+	insertClaim   = shard.SQL("INSERT INTO claim_# (user_id, campaign_id, request_no, number, coupon_id, done, at) VALUES (?, ?, ?, ?, ?, ?, ?)")
 	insertPending = shard.SQL("INSERT INTO claim_pending_# (user_id, campaign_id, request_no, at) VALUES (?, ?, ?, ?)")
 	deletePending = shard.SQL("DELETE FROM claim_pending_# WHERE user_id = ? AND campaign_id = ? AND request_no = ?")
 
-	moveClaim   = shard.SQL("UPDATE claim_# SET coupon_id = ?, code = ? WHERE user_id = ? AND campaign_id = ? AND request_no = ? AND coupon_id = ? AND done = 0")
+	moveClaim   = shard.SQL("UPDATE claim_# SET coupon_id = ? WHERE user_id = ? AND campaign_id = ? AND request_no = ? AND coupon_id = ? AND done = 0")
 	finishClaim = shard.SQL("UPDATE claim_# SET done = 1 WHERE user_id = ? AND campaign_id = ? AND request_no = ? AND coupon_id = ? AND done = 0")
 	dropClaim   = shard.SQL("DELETE FROM claim_# WHERE user_id = ? AND campaign_id = ? AND request_no = ? AND coupon_id = ? AND done = 0")
 )
 
 func scanClaim(row scanner) (c coupon.Claim, err error) {
-	err = row.Scan(&c.User, &c.Campaign, &c.Request, &c.Number, &c.Coupon, codeColumn{&c.Code}, &c.Done, timeColumn{&c.At})
+	err = row.Scan(&c.User, &c.Campaign, &c.Request, &c.Number, &c.Coupon, &c.Done, timeColumn{&c.At})
 	return c, err
 }
 
@@ -42,7 +42,7 @@ func (r rows) Pending(before time.Time, n int) ([]coupon.Claim, error) {
 
 // PutClaim adds a claim.
 func (t tx) PutClaim(c coupon.Claim) error {
-	err := t.write.Queue(insertClaim, c.User, c.Campaign, c.Request, unless(c.Number), c.Coupon, c.Code.Symbols(), c.Done, millis(c.At))
+	err := t.write.Queue(insertClaim, c.User, c.Campaign, c.Request, unless(c.Number), c.Coupon, c.Done, millis(c.At))
 	if err != nil || c.Done {
 		return err
 	}
@@ -51,7 +51,7 @@ func (t tx) PutClaim(c coupon.Claim) error {
 
 // MoveClaim gives a pending claim of the coupon from another one.
 func (t tx) MoveClaim(c coupon.Claim, from coupon.ID) (bool, error) {
-	return t.changed(moveClaim, c.Coupon, c.Code.Symbols(), c.User, c.Campaign, c.Request, from)
+	return t.changed(moveClaim, c.Coupon, c.User, c.Campaign, c.Request, from)
 }
 
 // FinishClaim makes a pending claim of the coupon done.

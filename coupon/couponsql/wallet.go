@@ -21,24 +21,33 @@ var (
 		WHERE user_id = ? AND {beyond valid_until, coupon_id}
 		ORDER BY valid_until, coupon_id LIMIT ?`)
 
-	walletColumns = []string{"user_id", "coupon_id", "valid_until", "status", "campaign_id", "code", "order_no",
-		"value_minor", "currency", "valid_from", "reserved_until", "redeemed_order", "redeemed_at", "version"}
-	insertWallet = shard.SQL(inserting("user_coupon_#", walletColumns))
-	upsertWallet = upsertingNewer("user_coupon_#", 2, walletColumns...)
-	updateWallet = worded(`UPDATE user_coupon_# {by PRIMARY} SET valid_until = ?, status = ?, reserved_until = ?, redeemed_order = ?, redeemed_at = ?, version = ?
+	walletColumns = []string{"user_id", "coupon_id", "valid_until", "status", "campaign_id", "code",
+		"value_minor", "currency", "valid_from", "order_no", "reserved_until", "redeemed_order", "redeemed_at", "version"}
+	unusedColumns = append(slices.Clone(walletColumns[:9]), "version") // what the others have by default
+	insertWallet  = shard.SQL(inserting("user_coupon_#", walletColumns))
+	insertUnused  = shard.SQL(inserting("user_coupon_#", unusedColumns))
+	upsertWallet  = upsertingNewer("user_coupon_#", 2, walletColumns...)
+	updateWallet  = worded(`UPDATE user_coupon_# {by PRIMARY} SET valid_until = ?, status = ?, reserved_until = ?, redeemed_order = ?, redeemed_at = ?, version = ?
 		WHERE user_id = ? AND coupon_id = ?`)
 )
 
 func walletRow(c coupon.Coupon) []any {
-	return []any{c.User, c.ID, millis(c.Valid.Until), c.Status, c.Campaign, c.Code.Symbols(), c.Order,
-		c.Value.Minor, c.Value.Currency, millis(c.Valid.From), millis(c.ReservedUntil), c.RedeemedOrder, millis(c.RedeemedAt), c.Version}
+	return []any{c.User, c.ID, millis(c.Valid.Until), c.Status, c.Campaign, c.Code.Symbols(),
+		c.Value.Minor, c.Value.Currency, millis(c.Valid.From), c.Order, millis(c.ReservedUntil), c.RedeemedOrder, millis(c.RedeemedAt), c.Version}
 }
 
 // Keep writes a coupon into its user's wallet unless a newer version is there.
 func (t tx) Keep(c coupon.Coupon) error { return t.write.Queue(t.in(upsertWallet), walletRow(c)...) }
 
-// KeepNew puts a coupon into its user's wallet, where it was not yet.
-func (t tx) KeepNew(c coupon.Coupon) error { return t.write.Queue(insertWallet, walletRow(c)...) }
+// KeepNew puts a coupon into its user's wallet, where it was not yet. What nothing
+// happened to but that it was claimed needs fewer columns.
+func (t tx) KeepNew(c coupon.Coupon) error {
+	row := walletRow(c)
+	if c.Order == "" && c.ReservedUntil.IsZero() && c.RedeemedOrder == "" && c.RedeemedAt.IsZero() {
+		return t.write.Queue(insertUnused, append(row[:9], c.Version)...)
+	}
+	return t.write.Queue(insertWallet, row...)
+}
 
 // KeepStatus brings the coupon's row in its user's wallet up to date.
 func (t tx) KeepStatus(c coupon.Coupon) error {

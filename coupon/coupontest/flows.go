@@ -220,7 +220,7 @@ func sweptUp(t *testing.T, w *World) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pending := coupon.Claim{User: ann, Campaign: c.ID, Request: "r1", Number: 1, Coupon: ref.ID, Code: ref.Code}
+	pending := coupon.Claim{User: ann, Campaign: c.ID, Request: "r1", Number: 1, Coupon: ref.ID}
 	err = w.Store.Write(ctx, home, func(tx coupon.Tx) error {
 		pending.At = tx.Now().Add(-time.Hour)
 		return tx.PutClaim(pending)

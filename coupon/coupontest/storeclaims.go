@@ -13,7 +13,7 @@ import (
 // claim returns a pending claim.
 func (s *storeTest) claim(user, request string, number int) coupon.Claim {
 	c := s.coupon(19)
-	return coupon.Claim{User: user, Campaign: s.campaign, Request: request, Number: number, Coupon: c.ID, Code: c.Code, At: day(3)}
+	return coupon.Claim{User: user, Campaign: s.campaign, Request: request, Number: number, Coupon: c.ID, At: day(3)}
 }
 
 // put adds a claim and returns why it did not.

@@ -2,7 +2,8 @@
 -- 0 for none.
 
 -- A coupon's columns are what statements ask for and keys are made of; all else is
--- its body, as JSON.
+-- its body, as JSON. TEXT, because the server copies whole rows for each statement,
+-- and a VARCHAR is as long there as it may get.
 CREATE TABLE IF NOT EXISTS coupon_# (
   id          BIGINT        NOT NULL PRIMARY KEY,
   campaign_id BIGINT        NOT NULL,
@@ -10,7 +11,7 @@ CREATE TABLE IF NOT EXISTS coupon_# (
   status      TINYINT       NOT NULL,
   version     INT UNSIGNED  NOT NULL,
   created_at  BIGINT        NOT NULL,
-  body        VARCHAR(4096) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
+  body        TEXT          CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
   UNIQUE KEY code (code),
   KEY campaign (campaign_id, id)
 ) ENGINE=InnoDB DEFAULT CHARACTER SET ascii COLLATE ascii_bin;
@@ -41,13 +42,13 @@ CREATE TABLE IF NOT EXISTS user_coupon_# (
   version        INT UNSIGNED NOT NULL,
   campaign_id    BIGINT       NOT NULL,
   code           VARCHAR(64)  NOT NULL,
-  order_no       VARCHAR(64)  NOT NULL,
+  order_no       VARCHAR(64)  NOT NULL DEFAULT '',
   value_minor    BIGINT       NOT NULL,
   currency       VARCHAR(3)   NOT NULL,
   valid_from     BIGINT       NOT NULL,
-  reserved_until BIGINT       NOT NULL,
-  redeemed_order VARCHAR(64)  NOT NULL,
-  redeemed_at    BIGINT       NOT NULL,
+  reserved_until BIGINT       NOT NULL DEFAULT 0,
+  redeemed_order VARCHAR(64)  NOT NULL DEFAULT '',
+  redeemed_at    BIGINT       NOT NULL DEFAULT 0,
   PRIMARY KEY (user_id, coupon_id),
   KEY page (user_id, valid_until, coupon_id)
 ) ENGINE=InnoDB DEFAULT CHARACTER SET ascii COLLATE ascii_bin;
@@ -59,7 +60,6 @@ CREATE TABLE IF NOT EXISTS claim_# (
   request_no  VARCHAR(64) NOT NULL,
   number      INT         NULL,
   coupon_id   BIGINT      NOT NULL,
-  code        VARCHAR(64) NOT NULL,
   done        TINYINT     NOT NULL,
   at          BIGINT      NOT NULL,
   PRIMARY KEY (user_id, campaign_id, request_no),

@@ -41,13 +41,13 @@ CREATE TABLE IF NOT EXISTS user_coupon_# (
   version        INTEGER NOT NULL,
   campaign_id    INTEGER NOT NULL,
   code           TEXT    NOT NULL,
-  order_no       TEXT    NOT NULL,
+  order_no       TEXT    NOT NULL DEFAULT '',
   value_minor    INTEGER NOT NULL,
   currency       TEXT    NOT NULL,
   valid_from     INTEGER NOT NULL,
-  reserved_until INTEGER NOT NULL,
-  redeemed_order TEXT    NOT NULL,
-  redeemed_at    INTEGER NOT NULL,
+  reserved_until INTEGER NOT NULL DEFAULT 0,
+  redeemed_order TEXT    NOT NULL DEFAULT '',
+  redeemed_at    INTEGER NOT NULL DEFAULT 0,
   PRIMARY KEY (user_id, coupon_id)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS user_coupon_#_page ON user_coupon_# (user_id, valid_until, coupon_id);
@@ -59,7 +59,6 @@ CREATE TABLE IF NOT EXISTS claim_# (
   request_no  TEXT    NOT NULL,
   number      INTEGER,
   coupon_id   INTEGER NOT NULL,
-  code        TEXT    NOT NULL,
   done        INTEGER NOT NULL,
   at          INTEGER NOT NULL,
   PRIMARY KEY (user_id, campaign_id, request_no)
