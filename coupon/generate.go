@@ -19,7 +19,7 @@ import (
 const (
 	chunkSize    = 498 // coupons a transaction
 	shardsAtOnce = 8   // shards used at the same time by what is short
-	longAtOnce   = 2   // and by what takes long: calls pass between
+	longAtOnce   = 2   // and by generation, which takes long: calls pass between
 	chunkTries   = 5   // with new ids and codes, when one was there already
 	chunkPeriod  = 50 * time.Millisecond
 )

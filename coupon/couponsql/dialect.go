@@ -28,8 +28,9 @@ const (
 
 // worded makes a statement in which {list} stands for a list; {lock} for what
 // keeps the rows of a SELECT locked; {by key} for the index to use, where the server
-// may take another whose columns are asked for too; and {beyond a, b} for being greater than a
-// pair of values, with three arguments: the first, the first again and the second.
+// may take another whose columns are asked for too; and {beyond a, b} for being
+// greater than a pair of values, with three arguments: the first, the first again
+// and the second.
 //
 // SQLite lets one transaction write at a time: there is nothing to lock. It seeks
 // an index by a pair and not by the alternative; MariaDB is the other way round.
